@@ -1,0 +1,353 @@
+"""Facts: what happened and can no longer be refused. State is nothing but these, applied in order.
+
+Every fact is a frozen value. `agent` is an id (`a17`), `run` the number of one process of that agent (1, 2, …)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+from supervisor.core.grants import Grant
+from supervisor.core.ledger import Report
+from supervisor.core.spec import Fleet, Spec
+
+Outcome = Literal["ok", "error", "aborted"]
+Sort = Literal["brief", "task", "digest"]
+Away = Literal["stopped", "gone"]
+Cause = Literal[
+    "asked", "disband", "down", "shutdown", "parent", "tasks", "wall", "exit", "crash", "unstarted", "reload"
+]
+
+
+@frozen
+class Input:
+    """One text for an agent: its brief, a task (`instruct`), or a digest from `fleet`."""
+
+    id: str
+    sort: Sort
+    text: str
+    by: str
+
+
+@frozen
+class Killed:
+    """A process that had to be ended after its run's leader: `how` is the last thing done to it
+    (`TERM`, `KILL`), `escaped` says that it had left containment."""
+
+    pid: int
+    argv0: str
+    how: str
+    escaped: bool = False
+
+
+# --- the project
+
+
+@frozen
+class Accepted:
+    """A person's `up` or `reload` for exactly this content. `sha256` is of the file's bytes; `path` the PATH
+    that agents are started with."""
+
+    file: str
+    sha256: str
+    path: str
+    fleet: Fleet
+
+
+@frozen
+class Downed:
+    """The project is no longer wanted."""
+
+
+@frozen
+class Repaired:
+    """A torn tail of the journal was cut."""
+
+    bytes: int
+
+
+@frozen
+class Refused:
+    """A request was refused and changed nothing. `times` counts equal refusals within the same moment."""
+
+    verb: str
+    code: str
+    field: str = ""
+    asked: str = ""
+    held: str = ""
+    used: str = ""
+    reserved: str = ""
+    ask: str = ""
+    agent: str = ""
+    times: int = 1
+
+
+# --- an agent
+
+
+@frozen
+class Born:
+    """An agent is. `parent` None is a main; `grant` is what was carved for it; `replaces` names the id it follows."""
+
+    agent: str
+    name: str
+    parent: str | None
+    spec: Spec
+    grant: Grant = Grant()
+    declared: bool = False
+    by: str = "operator"
+    replaces: str = ""
+
+
+@frozen
+class Renamed:
+    agent: str
+    name: str
+    was: str
+
+
+@frozen
+class Respecified:
+    """A reload changed how the agent is kept, not its run."""
+
+    agent: str
+    spec: Spec
+
+
+@frozen
+class Granted:
+    """The agent now holds `grant` (the whole of it, not a difference)."""
+
+    agent: str
+    grant: Grant
+
+
+@frozen
+class Warned:
+    """A budget crossed 80 or 100 percent for the first time since it was last granted."""
+
+    agent: str
+    field: str
+    percent: int
+
+
+@frozen
+class Starting:
+    """A run is to be spawned; `resume` with the conversation of the run before."""
+
+    agent: str
+    run: int
+    resume: bool = False
+
+
+@frozen
+class Started:
+    """The process is there. `start` is its start time in clock ticks since boot (/proc/PID/stat field 22)."""
+
+    agent: str
+    run: int
+    pid: int
+    start: int
+
+
+@frozen
+class Unstarted:
+    """The process could not be spawned."""
+
+    agent: str
+    run: int
+    reason: str
+
+
+@frozen
+class Ready:
+    """The program answered and takes input. `session` is what its conversation is resumed by."""
+
+    agent: str
+    run: int
+    session: str = ""
+    model: str = ""
+
+
+@frozen
+class Queued:
+    """A text waits for the agent."""
+
+    agent: str
+    input: Input
+
+
+@frozen
+class Handed:
+    """Texts go to the program in this order. `turn` says that a turn starts with them."""
+
+    agent: str
+    run: int
+    inputs: tuple[str, ...]
+    turn: bool
+
+
+@frozen
+class TurnStarted:
+    """The program says that a turn runs."""
+
+    agent: str
+    run: int
+
+
+@frozen
+class TurnEnded:
+    """A turn is over, and nothing of it is left queued in the program. `text` is the agent's final words."""
+
+    agent: str
+    run: int
+    outcome: Outcome = "ok"
+    text: str = ""
+    error: str = ""
+
+
+@frozen
+class Spent:
+    """Usage, in the order it was reported."""
+
+    agent: str
+    run: int
+    reports: tuple[Report, ...]
+
+
+@frozen
+class Spoke:
+    """The agent's last line for people (at most 200 characters)."""
+
+    agent: str
+    run: int
+    last: str
+
+
+@frozen
+class Said:
+    """The agent said that its task is done."""
+
+    agent: str
+    run: int
+    status: str = "done"
+    verdict: str = ""
+    summary: str = ""
+    waiting_on: str = ""
+
+
+@frozen
+class Blocked:
+    """The agent waits on a person or another agent."""
+
+    agent: str
+    run: int
+    on: str
+    question: str = ""
+
+
+@frozen
+class Garbled:
+    """Output that no one could read: `lines` of them, `bytes` in all, `why` of the last."""
+
+    agent: str
+    run: int
+    lines: int
+    bytes: int
+    why: str
+
+
+@frozen
+class TaskEnded:
+    """A task is over: by `done`, else by the turn that left nothing queued."""
+
+    agent: str
+    status: str
+    summary: str = ""
+
+
+@frozen
+class Leaving:
+    """The agent leaves; its branch goes before it."""
+
+    agent: str
+    to: Away
+    cause: Cause
+    by: str = ""
+
+
+@frozen
+class Rerun:
+    """Its run is to end and another to follow; the agent does not leave, its children stay."""
+
+    agent: str
+    run: int
+    resume: bool = True
+
+
+@frozen
+class Exited:
+    """The run is empty. Exactly one of `code` and `signal` is set where the leader's status is known;
+    `lasted` is in seconds on the monotonic clock; `killed` names what had to be ended after the leader."""
+
+    agent: str
+    run: int
+    code: int | None = None
+    signal: int | None = None
+    lasted: float = 0.0
+    killed: tuple[Killed, ...] = ()
+    unkillable: tuple[int, ...] = ()
+
+
+@frozen
+class Lost:
+    """The daemon died with this run alive; nothing of it lives now."""
+
+    agent: str
+    run: int
+
+
+@frozen
+class BackedOff:
+    """The next run waits `delay` seconds; `crashes` were counted within the window."""
+
+    agent: str
+    delay: float
+    crashes: int
+
+
+@frozen
+class Due:
+    """The wait of a backoff is over."""
+
+    agent: str
+
+
+@frozen
+class Expired:
+    """The agent's wall time is over."""
+
+    agent: str
+
+
+@frozen
+class Left:
+    """The agent has left: nothing of it or below it is alive."""
+
+    agent: str
+    to: Away
+
+
+@frozen
+class Forgotten:
+    """A gone agent leaves the state; its ledger stays in its parent's."""
+
+    agent: str
+
+
+Fact = (
+    Accepted | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
+    | Unstarted | Ready | Queued | Handed | TurnStarted | TurnEnded | Spent | Spoke | Said | Blocked | Garbled
+    | TaskEnded | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired | Left | Forgotten
+)  # fmt: skip

@@ -1,0 +1,84 @@
+"""What was spent: usage as numbers, and the meter that books reports without counting twice or going down."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+#: USD are kept as whole nano-dollars, so that a sum of many small calls is exact and replay is equal.
+NANO = 1_000_000_000
+
+#: How many ids of booked calls one meter remembers; a CLI repeats a call's lines close together.
+REMEMBERED = 512
+
+
+@frozen
+class Usage:
+    """Numbers of one agent. Tokens are counts; `input` is fresh input only, cached reads and writes stand
+    apart; `output` includes `reasoning`; `cost` is in nano-USD (1e-9)."""
+
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+    reasoning: int = 0
+    calls: int = 0
+    turns: int = 0
+    cost: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Every token the provider bills for, cached ones included: what a `tokens` budget counts."""
+        return self.input + self.cache_read + self.cache_write + self.output
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+            self.output + other.output,
+            self.reasoning + other.reasoning,
+            self.calls + other.calls,
+            self.turns + other.turns,
+            self.cost + other.cost,
+        )
+
+    def beyond(self, mark: Usage) -> Usage:
+        """What this cumulative figure adds to `mark`, field by field, never below zero."""
+        return Usage(
+            max(0, self.input - mark.input),
+            max(0, self.cache_read - mark.cache_read),
+            max(0, self.cache_write - mark.cache_write),
+            max(0, self.output - mark.output),
+            max(0, self.reasoning - mark.reasoning),
+            max(0, self.calls - mark.calls),
+            max(0, self.turns - mark.turns),
+            max(0, self.cost - mark.cost),
+        )
+
+    def highest(self, other: Usage) -> Usage:
+        """The higher of both, field by field."""
+        return self + other.beyond(self)
+
+
+ZERO = Usage()
+
+#: What a report's numbers are about. `call` and `turn`: this one alone; `total`: everything since its epoch began.
+Scope = Literal["call", "turn", "total"]
+
+
+@frozen
+class Report:
+    """One usage line of an agent, normalised by its kind.
+
+    `id` names the call or turn, so that a repeated line is known ("" where the CLI gives none);
+    `epoch` names what a `total` counts from (a session or a process); a new epoch starts from zero.
+    `context` is occupancy in percent of the window, None where the line says nothing of it."""
+
+    scope: Scope
+    usage: Usage
+    id: str = ""
+    epoch: str = ""
+    model: str = ""
+    context: float | None = None

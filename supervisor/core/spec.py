@@ -1,0 +1,79 @@
+"""What is declared: kinds, roles, agents and the fleet of one project, as plain values without defaults of their own file."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+from supervisor.core.grants import Grant
+
+Restart = Literal["never", "on-failure", "always"]
+Resume = Literal["stand", "continue"]
+Stdio = Literal["socket", "pipe"]
+Wall = Literal["mains", "instance", "project"]
+
+
+@frozen
+class KindSpec:
+    """A program an agent can be. `protocol` names the module under `kinds/` that speaks with it; `command` is
+    argv, empty for a kind that knows its own."""
+
+    name: str
+    protocol: str
+    command: tuple[str, ...] = ()
+    stdio: Stdio = "socket"
+
+
+@frozen
+class Spec:
+    """How an agent is started and kept. Paths are absolute; `stop_grace` is in seconds; `max_tasks` None is no limit."""
+
+    kind: str
+    role: str = ""
+    description: str = ""
+    directory: str = ""
+    model: str = ""
+    task: str = ""
+    instructions: str = ""
+    env: tuple[tuple[str, str], ...] = ()
+    env_file: str = ""
+    max_tasks: int | None = None
+    replace: bool = False
+    restart: Restart = "never"
+    resume: Resume = "stand"
+    stop_grace: float = 10.0
+
+
+@frozen
+class Declared:
+    """An agent of `agents.toml`, with its declared children."""
+
+    name: str
+    spec: Spec
+    grant: Grant = Grant()
+    children: tuple[Declared, ...] = ()
+
+
+@frozen
+class Role:
+    """A template for a fork; its grant is asked for, never given."""
+
+    name: str
+    spec: Spec
+    grant: Grant = Grant()
+
+
+@frozen
+class Fleet:
+    """One project's content as accepted. `depth` caps the tree (at most 64: nested nurseries fail at about 329)."""
+
+    name: str
+    agents: tuple[Declared, ...] = ()
+    roles: tuple[Role, ...] = ()
+    kinds: tuple[KindSpec, ...] = ()
+    defaults: Spec = Spec(kind="lines")
+    agent_talk: Wall = "mains"
+    depth: int = 32
+    agents_max: int = 3000
+    forks_per_minute: int = 120

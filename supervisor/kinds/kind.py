@@ -1,0 +1,79 @@
+"""What a kind is: one agent program, how it is started, read, spoken to, interrupted and stopped. Pure: bytes in, facts and bytes out."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from attrs import frozen
+
+from supervisor.core.facts import Fact, Input
+from supervisor.core.spec import KindSpec, Spec
+
+#: A status line longer than this is not decoded (bytes); it is dropped up to its newline and counted as garbled.
+LINE_LIMIT = 4 * 1024 * 1024
+
+
+@frozen
+class Launch:
+    """What the shell is asked to start. `env` is added to the run's environment."""
+
+    argv: tuple[str, ...]
+    env: tuple[tuple[str, str], ...] = ()
+
+
+@frozen
+class Seat:
+    """Who a run is, for its program: what `whoami` answers, as plain values, and where its conversation is kept.
+
+    `session` is the conversation's id ("" for a first run of a kind that names its own), `resume` says that it
+    exists already, `home` is a private directory of the agent that outlives its runs (absolute path)."""
+
+    agent: str
+    run: int
+    name: str
+    session: str
+    resume: bool
+    home: str
+    spec: Spec
+    tools: tuple[str, ...] | None = None
+
+
+class Conversation(Protocol):
+    """One run's dialogue with its program, sans-IO. The host feeds complete lines (without the newline) and
+    writes whatever `outgoing` returns after every call."""
+
+    def open(self) -> None:
+        """The process is there: queue what must be said first."""
+
+    def read(self, line: bytes) -> list[Fact]:
+        """One line of stdout. Never raises: an unreadable line is a `Garbled` fact."""
+
+    def hand(self, inputs: tuple[Input, ...], words: str) -> None:
+        """Queue texts for the program: starts a turn when idle, joins the running one otherwise. `words` is the
+        agent's introduction (who it is, what it holds), "" once it has been said."""
+
+    def interrupt(self) -> None:
+        """Queue what cuts the running turn."""
+
+    def close(self) -> None:
+        """Queue the polite way to stop; the host closes stdin after it."""
+
+    def ended(self) -> list[Fact]:
+        """stdout is at its end: the facts that only then are known (a torn last line)."""
+
+    def outgoing(self) -> bytes:
+        """Take what is queued for the program's stdin."""
+
+
+class Kind(Protocol):
+    """A module under `kinds/`, as a value."""
+
+    name: str
+    #: the program takes input while a turn runs, and its turn can be cut
+    interruptible: bool
+
+    def launch(self, kind: KindSpec, seat: Seat) -> Launch:
+        """argv and environment of a run."""
+
+    def converse(self, seat: Seat) -> Conversation:
+        """A new dialogue for one run."""
