@@ -1,0 +1,78 @@
+"""Numbers with units, both ways: counts (`300k`, `2M`), durations (`10s`, `1h30m`) and money (`0.25`, in USD). Stdlib only."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)([kMG]?)")
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
+_MONEY = re.compile(r"\$?(\d+(?:\.\d{1,9})?)(?: ?USD)?")
+_FACTOR = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_NANO = 1_000_000_000
+#: No count, duration or sum in this project is larger; a larger one is a slip of the pen.
+LARGEST = 10**15
+
+
+def count(text: str) -> int:
+    """`300k` → 300000. Raises ValueError with what is accepted."""
+    found = _COUNT.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no count: write a whole number, or one with k, M or G, such as 300k or 1.5M")
+    value = Decimal(found[1]) * _FACTOR[found[2]]
+    if value != int(value):
+        raise ValueError(f"{text!r} is no whole number")
+    if value > LARGEST:
+        raise ValueError(f"{text!r} is larger than {LARGEST}")
+    return int(value)
+
+
+def duration(text: str) -> float:
+    """`1h30m` → 5400.0 seconds. Raises ValueError with what is accepted."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or not any(part is not None for part in found.groups()):
+        raise ValueError(f"{text!r} is no duration: write a number with its unit, such as 10s, 500ms, 5m or 1h30m")
+    days, hours, minutes, seconds, milli = (float(part or 0) for part in found.groups())
+    value = days * 86400 + hours * 3600 + minutes * 60 + seconds + milli / 1000
+    if value > LARGEST:
+        raise ValueError(f"{text!r} is longer than {LARGEST} seconds")
+    return value
+
+
+def money(text: str) -> int:
+    """`0.25`, `$0.25` or `0.25 USD` → 250000000 nano-USD. Raises ValueError with what is accepted."""
+    found = _MONEY.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no sum: write US dollars, such as 2.50")
+    value = int(Decimal(found[1]) * _NANO)
+    if value > LARGEST * _NANO:
+        raise ValueError(f"{text!r} is larger than {LARGEST} USD")
+    return value
+
+
+def show_count(value: int) -> str:
+    """1234567 → `1.2M`; at most five characters below a billion."""
+    for factor, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if value >= factor:
+            scaled = value / factor
+            return f"{scaled:.1f}".rstrip("0").rstrip(".") + unit if scaled < 100 else f"{scaled:.0f}{unit}"
+    return str(value)
+
+
+def show_duration(seconds: float) -> str:
+    """5400.0 → `1h30m`; the two largest units."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    left = int(seconds)
+    parts: list[str] = []
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
+        if left >= size:
+            parts.append(f"{left // size}{unit}")
+            left %= size
+    return "".join(parts[:2]) or "0s"
+
+
+def show_money(nano: int) -> str:
+    """250000000 → `$0.25`; small sums keep four digits."""
+    value = Decimal(nano) / _NANO
+    return f"${value:.2f}" if value >= 1 or nano == 0 else f"${value:.4f}"
