@@ -28,6 +28,8 @@ class Input:
     sort: Sort
     text: str
     by: str
+    #: starts a turn of an idle agent; otherwise it waits for the next one
+    wake: bool = True
 
 
 @frozen
@@ -287,6 +289,15 @@ class Rerun:
 
 
 @frozen
+class Interrupted:
+    """The running turn is to be cut at the next model call: `why`."""
+
+    agent: str
+    run: int
+    why: str
+
+
+@frozen
 class Exited:
     """The run is empty. Exactly one of `code` and `signal` is set where the leader's status is known;
     `lasted` is in seconds on the monotonic clock; `killed` names what had to be ended after the leader."""
@@ -349,5 +360,5 @@ class Forgotten:
 Fact = (
     Accepted | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
     | Unstarted | Ready | Queued | Handed | TurnStarted | TurnEnded | Spent | Spoke | Said | Blocked | Garbled
-    | TaskEnded | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired | Left | Forgotten
+    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired | Left | Forgotten
 )  # fmt: skip
