@@ -48,6 +48,14 @@ def _downed(project: Project, _fact: facts.Downed, _at: float) -> None:
     project.wanted = False
 
 
+def _opened(project: Project, _fact: facts.Opened, _at: float) -> None:
+    project.closing = False
+
+
+def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
+    project.closing = True
+
+
 def _refused(project: Project, fact: facts.Refused, _at: float) -> None:
     project.refused += fact.times
 
@@ -159,19 +167,9 @@ def _spend(project: Project, node: Node, added: Usage) -> None:
     node.own = node.own + added
     for at in project.up(node):
         at.branch = at.branch + added
-    if node.state == "gone":
-        _late(project, node, added)
-        return
+    # A gone agent holds nothing any more: what comes late is charged above it.
     for field, amount in budgets.amounts(added).items():
         budgets.charge(project, node, field, amount)
-
-
-def _late(project: Project, node: Node, added: Usage) -> None:
-    """A gone agent holds nothing any more: what comes late is its parent's to bear."""
-    parent = project.agents[node.parent] if node.parent is not None else None
-    if parent is not None:
-        for field, amount in budgets.amounts(added).items():
-            budgets.charge(project, parent, field, amount)
 
 
 def _spoke(_project: Project, node: Node, fact: facts.Spoke) -> None:
@@ -243,6 +241,8 @@ def first_line(text: str) -> str:
 _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Accepted: _accepted,
     facts.Downed: _downed,
+    facts.Opened: _opened,
+    facts.Closing: _closing,
     facts.Refused: _refused,
     facts.Born: _born,
     facts.Renamed: _renamed,

@@ -58,6 +58,19 @@ class Accepted:
 
 
 @frozen
+class Opened:
+    """A daemon took the project up: `instance` names it, `tier` is how it contains."""
+
+    instance: str
+    tier: str
+
+
+@frozen
+class Closing:
+    """The daemon leaves in order; what is wanted stays wanted."""
+
+
+@frozen
 class Downed:
     """The project is no longer wanted."""
 
@@ -358,7 +371,7 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
+    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
     | Unstarted | Ready | Queued | Handed | TurnStarted | TurnEnded | Spent | Spoke | Said | Blocked | Garbled
     | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired | Left | Forgotten
 )  # fmt: skip

@@ -25,7 +25,7 @@ TABLE: dict[tuple[State, str], State] = {
     ("working", "TurnEnded"): "standing",
     ("working", "Blocked"): "waiting",
     ("standing", "Blocked"): "waiting",
-    **{(state, "Starting"): "starting" for state in (*LIVE, "stopped", "gone")},
+    **{(state, "Starting"): "starting" for state in (*LIVE, "stopped")},
     **{(state, "Rerun"): "starting" for state in LIVE},
     **{(state, "Lost"): "starting" for state in LIVE},
     **{(state, "BackedOff"): "backoff" for state in LIVE},

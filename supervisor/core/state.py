@@ -108,6 +108,7 @@ class Project:
     path: str = ""
     fleet: Fleet | None = None
     wanted: bool = False
+    closing: bool = False
     agents: dict[str, Node] = Factory(dict)
     mains: list[str] = Factory(list)
     names: dict[str, str] = Factory(dict)
