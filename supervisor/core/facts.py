@@ -88,13 +88,13 @@ class Refused:
 
     verb: str
     code: str
+    message: str = ""
     field: str = ""
-    asked: str = ""
-    held: str = ""
-    used: str = ""
-    reserved: str = ""
+    asked: int | float | str | None = None
+    held: int | float | str | None = None
+    used: int | float | str | None = None
+    reserved: int | float | str | None = None
     ask: str = ""
-    agent: str = ""
     times: int = 1
 
 
