@@ -113,3 +113,17 @@ def crossed(node: Node, field: str) -> int:
     account = node.accounts[field]
     used = (account.spent + account.reserved) * 100
     return next((at for at in (100, 80) if used >= account.held * at and (field, at) not in node.warned), 0)
+
+
+def margin(project: Project, node: Node, added: Usage) -> bool:
+    """Whether this much more usage reaches no threshold of any account that the agent spends from."""
+    for field, amount in amounts(added).items():
+        holder = project.holder(node, field)
+        if holder is None or not amount:
+            continue
+        account = holder.accounts[field]
+        used = account.spent + account.reserved
+        marks = (account.held * 80, account.held * 100)
+        if account.over or any(used * 100 < mark <= (used + amount) * 100 for mark in marks):
+            return False
+    return True

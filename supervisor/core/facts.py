@@ -343,9 +343,10 @@ class BackedOff:
 
 @frozen
 class Due:
-    """The wait of a backoff is over."""
+    """The wait of a backoff is over; `run` is the one before it."""
 
     agent: str
+    run: int
 
 
 @frozen
