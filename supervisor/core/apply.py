@@ -141,6 +141,7 @@ def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
 def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     handed = [item for item in node.inbox if item.id in fact.inputs]
     node.inbox = [item for item in node.inbox if item.id not in fact.inputs]
+    node.handed += handed
     node.task = next((item for item in handed if item.sort != "digest"), node.task)
     node.introduced, node.waiting_on = True, ""
     if fact.turn:
@@ -154,6 +155,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
 
 
 def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
+    node.handed.clear()
     node.text = fact.text
     node.reason = fact.error
     node.last = first_line(fact.error or fact.text) or node.last
@@ -216,11 +218,13 @@ def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
 
 
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
+    node.handed.clear()
     node.alive, node.pid, node.exit, node.killed = False, 0, fact, fact.killed
     node.lasted += fact.lasted
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
+    node.handed.clear()
     node.alive, node.pid = False, 0
 
 

@@ -195,12 +195,14 @@ class Queued:
 
 @frozen
 class Handed:
-    """Texts go to the program in this order. `turn` says that a turn starts with them."""
+    """Texts go to the program in this order. `turn` says that a turn starts with them, `introduce` that the
+    conversation is new and the agent is told first who it is."""
 
     agent: str
     run: int
     inputs: tuple[str, ...]
     turn: bool
+    introduce: bool = False
 
 
 @frozen

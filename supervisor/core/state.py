@@ -66,6 +66,7 @@ class Node:
     reason: str = ""
     # its work
     inbox: list[Input] = Factory(list)
+    handed: list[Input] = Factory(list)
     task: Input | None = None
     tasks: int = 0
     last: str = ""

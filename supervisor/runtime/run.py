@@ -3,7 +3,7 @@ It does not decide when a run ends; its host does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
 
 import trio
 
@@ -27,7 +27,15 @@ class Run:
     """A spawned run. `read` and `write` are its two tasks; `finish` ends it and says how it went."""
 
     def __init__(
-        self, agent: str, number: int, process: Process, cell: Cell, talk: Conversation, transcript: Transcript, heard: Heard
+        self,
+        agent: str,
+        number: int,
+        process: Process,
+        cell: Cell,
+        talk: Conversation,
+        stderr: int,
+        transcript: Transcript,
+        heard: Heard,
     ) -> None:
         self.agent = agent
         self.number = number
@@ -38,9 +46,11 @@ class Run:
         self.begun = trio.current_time()
         self.at_end = trio.Event()
         self._transcript = transcript
+        self._stderr = trio.lowlevel.FdStream(stderr)
         self._last_byte = self.begun
         self._skipping = 0
-        self._scopes: list[trio.CancelScope] = []
+        # Its tasks go on while the host is cancelled: the program may still speak, and is heard.
+        self._scopes = [trio.CancelScope(shield=True) for _ in range(3)]
         self._unsent = bytearray()
         self._to_send = trio.Event()
         self._sent = trio.Event()
@@ -53,7 +63,7 @@ class Run:
 
     def open(self) -> None:
         """The process is there: say what must be said first."""
-        self.talk.open()
+        self.heard.take(self.talk.open())
         self._queue()
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
@@ -74,8 +84,7 @@ class Run:
 
     async def write(self) -> None:
         """The task that writes stdin: it goes on while the run is being ended."""
-        with trio.CancelScope(shield=True) as scope:
-            self._scopes.append(scope)
+        with self._scopes[0]:
             while not (self._closing and not self._unsent):
                 await self._to_send.wait()
                 self._to_send = trio.Event()
@@ -100,8 +109,7 @@ class Run:
 
     async def read(self) -> None:
         """The task that reads stdout, always and to its end, so that no program ever waits for us."""
-        with trio.CancelScope(shield=True) as scope:
-            self._scopes.append(scope)
+        with self._scopes[1]:
             rest = b""
             try:
                 while chunk := await self.process.stdout.receive_some(CHUNK):
@@ -142,18 +150,23 @@ class Run:
         self.heard.take(self.talk.read(line))
         self._queue()
 
+    async def read_stderr(self) -> None:
+        """The task that reads stderr: for people, never for facts."""
+        with self._scopes[2], contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while chunk := await self._stderr.receive_some(CHUNK):
+                self._transcript.write_stderr(chunk)
+
     # --- its end
 
     async def left(self) -> int:
         """Wait for the leader's end; returns its status as Popen gives it."""
         return await self.process.wait()
 
-    async def finish(self, *, until: float | None, gentle: bool) -> None:
+    async def finish(self, *, until: float | None) -> None:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
-        by_itself = until is None
-        polite: Callable[[], object] | None = self.polite if gentle and not by_itself else None
+        polite = self.polite if until is not None and self.talk.polite else None
         deadline = trio.current_time() + LEFTOVERS if until is None else until
-        killed, unkillable = await end(self.process, self.cell, polite=polite, until=deadline)  # type: ignore[arg-type]
+        killed, unkillable = await end(self.process, self.cell, polite=polite, until=deadline)
         await self._drain()
         for scope in self._scopes:
             scope.cancel()
@@ -161,6 +174,7 @@ class Run:
             self._skipped(0)
         self.heard.flush(await self._exit(killed, unkillable))
         self.process.close()
+        await self._stderr.aclose()
 
     async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited:
         code: int | None = None

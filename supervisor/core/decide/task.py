@@ -64,7 +64,7 @@ def hand(project: Project, node: Node) -> list[Fact]:
     chosen = [item.id for item in node.inbox if item.sort == "digest" or item.id == first]
     if not any(item.wake for item in node.inbox if item.id in chosen):
         return []
-    return [Handed(node.id, node.run, tuple(chosen), turn=True)]
+    return [Handed(node.id, node.run, tuple(chosen), turn=True, introduce=not node.introduced)]
 
 
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
