@@ -200,17 +200,17 @@ def wider(name: str, asked: Any, held: Any) -> bool:
 
 
 def text(key: str, value: Any) -> str:
-    """A value as `supervisorctl config` and messages show it: close to how it is written, and exact."""
+    """A value as `supervisorctl config` shows it: close to how it is written, whole, and exact."""
     if key == "max_tasks" and value is None:
         return UNLIMITED
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        return f"[{', '.join(quoted(one) for one in value)}]"
+        return f"[{', '.join(quoted(one, len(one)) for one in value)}]"
     if key == "cost":
         return show_money(value)
     if key in {"wall", "stop_grace"}:
         return show_duration(value)
     if key in {"tokens", "turns", "descendants"}:
         return show_count(value)
-    return quoted(value) if isinstance(value, str) else str(value)
+    return quoted(value, len(value)) if isinstance(value, str) else str(value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from bisect import bisect_right
+from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Final
 
 from attrs import define, field
@@ -25,38 +26,67 @@ _STRING: Final = re.compile(
 _SCALAR: Final = re.compile(r"[^,\]}#\n]*+")
 
 
-@define
+def _nothing() -> dict[str | int, _Place]:
+    return {}
+
+
+@define(eq=False)
+class _Place:
+    """One key, or one element of an array: its line, and what stands in it. `tables` counts the elements of an array
+    of tables."""
+
+    line: int = field(default=1, repr=False)
+    inner: dict[str | int, _Place] = field(factory=_nothing, repr=False)
+    tables: int = 0
+
+    def at(self, part: str | int, line: int) -> _Place:
+        """What stands in it under `part`; on `line` when it was not seen before."""
+        found = self.inner.get(part)
+        if found is None:
+            found = self.inner[part] = _Place(line)
+        return found
+
+
+@define(eq=False)
 class _Open:
     """An array or inline table that is not closed yet; `index` is the element that comes next."""
 
-    path: Path
+    place: _Place
     array: bool
     index: int = 0
 
 
-def _no_lines() -> dict[Path, int]:
-    return {}
-
-
-@define
+@define(eq=False)
 class Lines:
     """The line (from 1) of each key path of one text. An element of an array is named by its index."""
 
-    known: dict[Path, int] = field(factory=_no_lines)
+    root: _Place = field(factory=_Place, repr=False)
 
     def of(self, path: Path) -> int:
         """The line of `path`, else of what it stands in; 1 where nothing is known."""
-        for length in range(len(path), 0, -1):
-            if path[:length] in self.known:
-                return self.known[path[:length]]
-        return 1
+        place = self.root
+        for part in path:
+            found = place.inner.get(part)
+            if found is None:
+                break
+            place = found
+        return place.line
+
+    def __iter__(self) -> Iterator[tuple[Path, int]]:
+        """Every path that is known, with its line."""
+        waiting: list[tuple[Path, _Place]] = [((), self.root)]
+        while waiting:
+            path, place = waiting.pop()
+            for part, inner in place.inner.items():
+                yield (*path, part), inner.line
+                waiting.append(((*path, part), inner))
 
 
 def lines(text: str) -> Lines:
     """The lines of a text that `tomllib.loads` accepts."""
     scan = _Scan(text.replace("\r\n", "\n"))
     scan.document()
-    return Lines(scan.known)
+    return Lines(scan.root)
 
 
 class _Scan:
@@ -65,13 +95,11 @@ class _Scan:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.known: dict[Path, int] = {}
+        self.root = _Place()
         self.newlines = [found.start() for found in re.finditer("\n", text)]
-        #: how many elements each array of tables has so far
-        self.counts: dict[Path, int] = {}
 
     def document(self) -> None:
-        table: Path = ()
+        table = self.root
         while True:
             self.skip(_TRIVIA)
             if self.at >= len(self.text):
@@ -79,36 +107,32 @@ class _Scan:
             if self.text[self.at] == "[":
                 table = self.header()
             else:
-                path = self.key(table)
+                place = self.key(table)
                 self.skip(_BLANKS)
                 self.at += 1  # "="
-                self.value(path)
+                self.value(place)
 
-    def header(self) -> Path:
+    def header(self) -> _Place:
         """`[a.b]` or `[[a.b]]`: the table that the following keys are in."""
         array = self.text.startswith("[[", self.at)
         self.at += 2 if array else 1
         line = self.line()
-        path: Path = ()
+        place = self.root
         parts = self.parts()
-        for place, part in enumerate(parts):
-            path = (*path, part)
-            self.known.setdefault(path, line)
-            if array and place == len(parts) - 1:
-                self.counts[path] = self.counts.get(path, 0) + 1
-            if path in self.counts:
-                path = (*path, self.counts[path] - 1)
-                self.known.setdefault(path, line)
+        for number, part in enumerate(parts, 1):
+            place = place.at(part, line)
+            place.tables += array and number == len(parts)
+            if place.tables:
+                place = place.at(place.tables - 1, line)
         self.skip(_BLANKS)
         self.at += 2 if array else 1
-        return path
+        return place
 
-    def key(self, table: Path) -> Path:
+    def key(self, table: _Place) -> _Place:
         """A dotted key; each of its prefixes that was not seen before is on its line too."""
         line = self.line()
         for part in self.parts():
-            table = (*table, part)
-            self.known.setdefault(table, line)
+            table = table.at(part, line)
         return table
 
     def parts(self) -> list[str]:
@@ -134,43 +158,41 @@ class _Scan:
             return str(tomllib.loads(f"key = {raw}")["key"])
         return raw[1:-1]
 
-    def value(self, path: Path) -> None:
-        """The value at `path` with all that is in it. An open array or table waits in `pending`."""
+    def value(self, place: _Place) -> None:
+        """The value at `place` with all that is in it. An open array or table waits in `pending`."""
         pending: list[_Open] = []
         while True:
             self.skip(_BLANKS)
-            opened = self.text[self.at : self.at + 1]
-            if opened in {"[", "{"} and opened:
+            first = self.text[self.at]
+            if first in "[{":
                 self.at += 1
-                pending.append(_Open(path, opened == "["))
+                pending.append(_Open(place, first == "["))
             else:
-                self.skip(_STRING if opened in {'"', "'"} else _SCALAR)
+                self.skip(_STRING if first in "\"'" else _SCALAR)
             entry = self.entry(pending)
             if entry is None:
                 return
-            path = entry
+            place = entry
 
-    def entry(self, pending: list[_Open]) -> Path | None:
+    def entry(self, pending: list[_Open]) -> _Place | None:
         """Closes what ends here and answers where the next value belongs, None when nothing is open any more."""
         while pending:
             self.skip(_TRIVIA)
-            if self.text.startswith(",", self.at):
+            if self.text[self.at] == ",":
                 self.at += 1
                 self.skip(_TRIVIA)
-            if self.at >= len(self.text) or self.text[self.at] in "]}":
+            if self.text[self.at] in "]}":
                 self.at += 1
                 pending.pop()
                 continue
             inner = pending[-1]
             if inner.array:
-                path = (*inner.path, inner.index)
                 inner.index += 1
-                self.known.setdefault(path, self.line())
-                return path
-            path = self.key(inner.path)
+                return inner.place.at(inner.index - 1, self.line())
+            place = self.key(inner.place)
             self.skip(_TRIVIA)
             self.at += 1  # "="
-            return path
+            return place
         return None
 
     def skip(self, pattern: re.Pattern[str]) -> None:
@@ -179,4 +201,4 @@ class _Scan:
             self.at = found.end()
 
     def line(self) -> int:
-        return bisect_right(self.newlines, self.at - 1) + 1 if self.at else 1
+        return bisect_left(self.newlines, self.at) + 1

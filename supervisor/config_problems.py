@@ -74,9 +74,9 @@ class Report:
         return ConfigError(found[:TOLD] + more)
 
 
-def quoted(text: str) -> str:
+def quoted(text: str, most: int = _SHOWN) -> str:
     """Text for a message: in quotes, cut, and without a character that a terminal would act on."""
-    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    shown = text if len(text) <= most else text[: most - 1] + "…"
     safe = "".join(
         f"\\{char}" if char in '"\\' else char if char.isprintable() else char.encode("unicode_escape").decode()
         for char in shown

@@ -18,6 +18,10 @@ from supervisor.config_schema import document
 #: A file is not read beyond this many bytes; a fleet of thousands of agents is far below it.
 LARGEST: Final = 1024 * 1024
 _PLACE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+#: A key of so many parts that reading it would take minutes, as each part is looked up from the top.
+_CHAIN: Final = re.compile(
+    r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){200}""",
+)
 #: What tomllib says shortly, said for people.
 _REMEDIES: Final = {
     "Invalid value": "Text needs quotes, and every key a value",
@@ -86,6 +90,10 @@ def _toml(content: bytes) -> tuple[dict[str, Any], Lines]:
         raise _UnreadableError(f"byte 0x{content[error.start]:02x} is not UTF-8", line, "Save it as UTF-8") from None
     if "\0" in text:
         raise _UnreadableError("it holds a NUL character", text.count("\n", 0, text.index("\0")) + 1)
+    chain = _CHAIN.search(text)
+    if chain is not None:
+        line = text.count("\n", 0, chain.start()) + 1
+        raise _UnreadableError("this has too many parts between dots", line, "An agent is at most 64 levels deep")
     try:
         return tomllib.loads(text), lines(text)
     except tomllib.TOMLDecodeError as error:

@@ -62,7 +62,7 @@ task = '''
 script:
 repeat 200:
   say turn $n of a scripted agent
-  spend input=900 cache_read=4k output=120
+  spend input=900 cache_read=4000 output=120
   wait 3s
 end
 done The script is over

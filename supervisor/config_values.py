@@ -46,7 +46,8 @@ def called(value: object) -> str:
     if isinstance(value, str):
         return f"{quoted(value)} is text"
     if isinstance(value, int | float):
-        return f"{value} is a number" if abs(value) < units.LARGEST or math.isinf(value) else "this is a huge number"
+        huge = math.isfinite(value) and abs(value) > units.LARGEST
+        return "this is a huge number" if huge else f"{value} is a number"
     if isinstance(value, list):
         return "this is a list"
     if isinstance(value, dict):
