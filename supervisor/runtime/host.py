@@ -170,6 +170,7 @@ class Host:
                     with trio.CancelScope(shield=True):
                         await self._end(self.run)
         finally:
+            self.house.ended(self.run)
             self.run = None
 
     async def _end(self, run: Run) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import trio
 
 from supervisor.core import facts, rights, words
+from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
 from supervisor.core.spec import KindSpec
 from supervisor.core.state import Node
@@ -36,6 +37,7 @@ class House:
         tools: str,
         nursery: trio.Nursery,
         fault: Callable[[str, BaseException | str], None],
+        runs: dict[tuple[int, int], Agent],
     ) -> None:
         self.directory = directory
         self.instance = instance
@@ -45,6 +47,8 @@ class House:
         self.transcripts: dict[str, Transcript] = {}
         self.empty = trio.Event()
         self.empty.set()
+        #: the leaders of all living runs, by (pid, start): what names a caller
+        self.runs = runs
         self._tools = tools
         self._nursery = nursery
 
@@ -134,6 +138,7 @@ class House:
             raise
         finally:
             os.close(log)
+        self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
         heard = Heard(self.desk, node.id, later)
         return Run(node.id, fact.run, process, cell, program.converse(seat), stderr, transcript, heard)
@@ -168,6 +173,10 @@ class House:
         if agent not in self.transcripts:
             self.transcripts[agent] = Transcript(self.home(agent))
         return self.transcripts[agent]
+
+    def ended(self, run: Run) -> None:
+        """A run is over: its process names nobody any more."""
+        self.runs.pop((run.process.pid, run.process.start), None)
 
     def unspawned(self, error: OSError, node: Node) -> str:
         """Why a run could not be spawned, for people."""
