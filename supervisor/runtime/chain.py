@@ -151,9 +151,7 @@ def _open(line: bytes) -> tuple[dict[str, Any], str]:
 
 def _genesis(body: dict[str, Any], digest: str) -> Genesis:
     if body.get("format") != FORMAT:
-        raise _BrokenError(
-            f"written in format {body.get('format')!r:.40}; this version reads format {FORMAT}"
-        )
+        raise _BrokenError(f"written in format {body.get('format')!r:.40}; this version reads format {FORMAT}")
     _members(body, {"at": float, "format": int, "prev": str, "project": str, "seq": int})
     return Genesis(body["at"], body["project"], body["format"], digest)
 

@@ -3,6 +3,7 @@ field, a missing field or a value of another type is an error that says where.""
 
 from __future__ import annotations
 
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from cattrs import Converter, transform_error
@@ -86,6 +87,23 @@ def _tuples(kind: Any, converter: Converter) -> Callable[[object, object], tuple
     return build
 
 
+def _is_choice(kind: Any) -> bool:
+    """`int | str | None`, where JSON's own types tell the members apart. cattrs knows `int | None`."""
+    parts = {*get_args(kind)} - {NoneType}
+    return get_origin(kind) is UnionType and len(parts) > 1 and parts <= {str, int, float, bool}
+
+
+def _choices(kind: Any, _: Converter) -> Callable[[object, object], Any]:
+    parts = get_args(kind)
+
+    def check(value: object, _: object) -> Any:
+        if type(value) not in parts:
+            raise TypeError(f"{value!r:.60} is none of {kind}")
+        return value
+
+    return check
+
+
 def _make() -> Converter:
     made = Converter(forbid_extra_keys=True, omit_if_default=True)
     for plain in (str, int, bool):
@@ -93,6 +111,7 @@ def _make() -> Converter:
     made.register_structure_hook(float, _number)
     made.register_unstructure_hook(float, float)
     made.register_structure_hook_factory(_is_tuple, _tuples)
+    made.register_structure_hook_factory(_is_choice, _choices)
     return made
 
 
