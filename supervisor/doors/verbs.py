@@ -1,26 +1,47 @@
-"""The closed list of verbs: one plain table that the doors check against and the client is drawn from. Stdlib only."""
+"""The closed list of verbs: one plain table that the doors check against and the client is drawn from.
+
+Stdlib only, and little of it: the client reads this at every start, and `dataclasses` alone would cost it as much
+as all else together. Its values are never changed once made."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
 
-#: What a parameter is on the wire: `text`, `agent`, `path`: str; `count`: int; `duration`: seconds; `money`: nano-USD
-#: (int); `flag`: bool; `texts`: list of str; `content`: str, which the client reads from a file.
-Shape = Literal["text", "agent", "path", "count", "duration", "money", "flag", "texts", "content"]
+    #: What a parameter is on the wire: `text`, `agent`, `path`: str; `count`: int; `duration`: seconds; `money`:
+    #: nano-USD (int); `flag`: bool; `texts`: list of str; `content`: str, which the client reads from a file.
+    Shape = Literal["text", "agent", "path", "count", "duration", "money", "flag", "texts", "content"]
+else:
+    Shape = str
 
 
-@dataclass(frozen=True, slots=True)
 class Param:
     """One parameter. `positional` is how a person writes it; `hidden` ones are filled in by the client."""
 
-    name: str
-    shape: Shape
-    help: str
-    positional: bool = False
-    required: bool = False
-    hidden: bool = False
-    flag: str = ""
+    __slots__ = ("flag", "help", "hidden", "name", "positional", "required", "shape")
+
+    def __init__(  # noqa: PLR0913  a row of a table
+        self,
+        name: str,
+        shape: Shape,
+        help: str,  # noqa: A002  the word of the table, of argparse and of the reference
+        *,
+        positional: bool = False,
+        required: bool = False,
+        hidden: bool = False,
+        flag: str = "",
+    ) -> None:
+        self.name = name
+        self.shape: Shape = shape
+        self.help = help
+        self.positional = positional
+        self.required = required
+        self.hidden = hidden
+        self.flag = flag
+
+    def __repr__(self) -> str:
+        return f"Param({self.name!r}, {self.shape!r})"
 
     @property
     def option(self) -> str:
@@ -28,23 +49,38 @@ class Param:
         return self.flag or "--" + self.name.replace("_", "-")
 
 
-@dataclass(frozen=True, slots=True)
 class Verb:
     """One method of the wire and one command of the client. `streams`: answers with notifications until the
-    caller leaves; `waits`: takes `--timeout`."""
+    caller leaves; `waits`: takes `--timeout` (wire: `timeout`, in seconds)."""
 
-    name: str
-    summary: str
-    example: str
-    params: tuple[Param, ...] = ()
-    streams: bool = False
-    waits: bool = False
+    __slots__ = ("example", "name", "params", "streams", "summary", "waits")
+
+    def __init__(  # noqa: PLR0913  a row of a table
+        self,
+        name: str,
+        summary: str,
+        example: str,
+        params: tuple[Param, ...] = (),
+        *,
+        streams: bool = False,
+        waits: bool = False,
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.example = example
+        self.params = params
+        self.streams = streams
+        self.waits = waits
+
+    def __repr__(self) -> str:
+        return f"Verb({self.name!r})"
 
 
 _TARGET = Param("agent", "agent", "id, exact name, or unique part of a name", positional=True, required=True)
 _EXACT = Param("agent", "agent", "id or exact name", positional=True, required=True)
 _PLAN = Param("plan", "flag", "show who, which processes and what unsettled; end nothing")
-_WAIT_SECONDS = Param("timeout", "duration", "give up waiting after this long")
+#: What every verb that waits takes besides its own parameters.
+TIMEOUT = Param("timeout", "duration", "give up waiting after this long")
 _GRANT = (
     Param("tokens", "count", "tokens it may spend, cached ones included"),
     Param("turns", "count", "turns it may start"),
