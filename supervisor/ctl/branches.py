@@ -73,9 +73,7 @@ def counted(agents: Iterable[Agent]) -> str:
         state = plain.one_line(agent.get("state")) or "unknown"
         states[state] = states.get(state, 0) + 1
     order = {state: at for at, state in enumerate(STATES)}
-    return ", ".join(
-        f"{states[state]} {state}" for state in sorted(states, key=lambda s: order.get(s, len(order)))
-    )
+    return ", ".join(f"{states[state]} {state}" for state in sorted(states, key=lambda s: order.get(s, len(order))))
 
 
 def grown(agents: Sequence[Agent], fold: Fold, screen: Screen) -> list[Row]:
@@ -132,9 +130,7 @@ class _Grower:
 
     def _note(self, prefix: str, words: str, folded: Iterable[Agent]) -> None:
         spent = sum(tokens(agent, "branch") for agent in folded)
-        self.rows.append(
-            Row(prefix, None, words + (f"{self.screen.dot}{show_count(spent)} tokens" if spent else ""))
-        )
+        self.rows.append(Row(prefix, None, words + (f"{self.screen.dot}{show_count(spent)} tokens" if spent else "")))
 
     def _parted(self, siblings: Sequence[Agent]) -> tuple[list[Agent], list[tuple[str, list[Agent]]]]:
         """Which of the siblings are shown, and the words for each group that is not."""

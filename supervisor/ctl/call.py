@@ -14,7 +14,7 @@ from supervisor.ctl.refusal import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     #: Decoded JSON: whatever the daemon answered.
@@ -51,9 +51,19 @@ class Client:
     def fileno(self) -> int:
         return self.sock.fileno()
 
-    def call(self, method: str, params: Mapping[str, object], within: float | None = PATIENCE) -> Json:
-        """The method's result. `within` None waits for ever."""
-        return self.finish(self.ask(method, params), within)
+    def call(
+        self,
+        method: str,
+        params: Mapping[str, object],
+        within: float | None = PATIENCE,
+        tick: Callable[[float], None] | None = None,
+    ) -> Json:
+        """The method's result. `within` None waits for ever; `tick` is told each second how long it has been."""
+        asked = self.ask(method, params)
+        for message in self._messages(within, tick):
+            if message.get("id") == asked or "error" in message:
+                return _result(message)
+        raise self._broken(None)
 
     def ask(self, method: str, params: Mapping[str, object]) -> int:
         """Send a request and return its id. A line is ASCII: no sign inside a text can end it early."""
@@ -67,13 +77,6 @@ class Client:
         except OSError as error:
             raise self._broken(error) from None
         return self._next
-
-    def finish(self, asked: int, within: float | None) -> Json:
-        """The answer to a request, past all notifications."""
-        for message in self._messages(within):
-            if message.get("id") == asked or "error" in message:
-                return _result(message)
-        raise self._broken(None)
 
     def stream(self, method: str, params: Mapping[str, object]) -> Iterator[Json]:
         """The params of each notification as it comes, and last the result, until either side leaves."""
@@ -102,16 +105,22 @@ class Client:
         while (line := self._line()) is not None:
             yield _decode(line)
 
-    def _messages(self, within: float | None) -> Iterator[dict[str, Json]]:
-        end = None if within is None else time.monotonic() + within
+    def _messages(self, within: float | None, tick: Callable[[float], None] | None = None) -> Iterator[dict[str, Json]]:
+        begun = time.monotonic()
         while True:
             while (line := self._line()) is not None:
                 yield _decode(line)
+            gone = time.monotonic() - begun
+            left = None if within is None else within - gone
+            if left is not None and left <= 0:
+                raise self._silent(within or 0.0)
             try:
-                self.sock.settimeout(None if end is None else max(0.001, end - time.monotonic()))
+                self.sock.settimeout(left if tick is None else min(1.0, 1.0 if left is None else left))
                 chunk = self.sock.recv(_CHUNK)
             except TimeoutError:
-                raise self._silent(within or 0.0) from None
+                if tick is not None:
+                    tick(time.monotonic() - begun)
+                continue
             except OSError as error:
                 raise self._broken(error) from None
             if not chunk:
@@ -151,9 +160,7 @@ def _decode(line: bytes) -> dict[str, Json]:
     except ValueError:
         message = None
     if not isinstance(message, dict):
-        raise Failure(
-            REFUSED, "the daemon answered with something that is no JSON-RPC: it is of another version"
-        )
+        raise Failure(REFUSED, "the daemon answered with something that is no JSON-RPC: it is of another version")
     return message
 
 
@@ -195,7 +202,7 @@ def _why(error: OSError) -> str:
 
 
 def _open(path: str, uid: int) -> Client:
-    if len(os.fsencode(path)) > 107:  # noqa: PLR2004  sun_path; a daemon cannot have bound it
+    if len(os.fsencode(path)) > 107:
         raise OSError(0, "longer than the 107 bytes of a socket path")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -32,8 +32,7 @@ class Column:
 def layout(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[tuple[int, int]]:
     """Which columns are shown, each with its width."""
     natural = [
-        max(plain.width(column.title), plain.widest(row[at][0] for row in rows))
-        for at, column in enumerate(columns)
+        max(plain.width(column.title), plain.widest(row[at][0] for row in rows)) for at, column in enumerate(columns)
     ]
     shown = [at for at, column in enumerate(columns) if not column.drop or any(row[at][0] for row in rows)]
 
@@ -68,9 +67,7 @@ def _shared(
     return list(widths.items())
 
 
-def line(
-    cells: Sequence[Cell], columns: Sequence[Column], plan: Sequence[tuple[int, int]], screen: Screen
-) -> str:
+def line(cells: Sequence[Cell], columns: Sequence[Column], plan: Sequence[tuple[int, int]], screen: Screen) -> str:
     """One row. Styles go around the cut text, so they never count as width."""
     parts = []
     for at, columns_wide in plan:

@@ -1,10 +1,9 @@
-"""Reads a command line against the table of verbs. Only the parser of the verb at hand is built; nothing is done."""
+"""Reads a command line against the table of verbs. It builds the parser of one verb, and does nothing."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 
 from supervisor.core import units
 from supervisor.ctl.outcome import MEANING, USAGE, Failure
@@ -32,7 +31,7 @@ class Asked:
         self.json: bool = bool(values.pop("json", False))
         self.project: str = values.pop("project", None) or ""
         kept = {param.name for param in EXTRA.get(verb.name, ())}
-        given = {name: value for name, value in values.items() if value not in (None, False)}
+        given = {name: value for name, value in values.items() if value is not None and value is not False}
         self.own: dict[str, Any] = {name: value for name, value in given.items() if name in kept}
         self.params: dict[str, Any] = {name: value for name, value in given.items() if name not in kept}
 
@@ -51,7 +50,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise Failure(USAGE, message, f"see: {self.prog} --help")
 
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  the base class has it
         raise Told(message or "")
 
     def print_help(self, file: object = None) -> NoReturn:  # noqa: ARG002  the base class has it
@@ -72,9 +71,7 @@ def parse(argv: Sequence[str], verb: str = "") -> Asked:
         raise Told(parser(KNOWN[named], f"{PROGRAM} {named}").format_help() if named else overview())
     known = KNOWN.get(verb)
     if known is None:
-        raise Failure(
-            USAGE, f"there is no verb {verb[:_LONGEST]!r}", _nearest(verb, KNOWN), f"see: {PROGRAM} --help"
-        )
+        raise Failure(USAGE, f"there is no verb {verb[:_LONGEST]!r}", _nearest(verb, KNOWN), f"see: {PROGRAM} --help")
     built = parser(known, program)
     values, unknown = built.parse_known_args([*leading, *rest])
     if unknown:
@@ -102,7 +99,8 @@ def _without_verb(leading: Sequence[str]) -> NoReturn:
 
 def _refuse(unknown: Sequence[str], built: argparse.ArgumentParser) -> NoReturn:
     word = unknown[0]
-    options = [option for action in built._actions for option in action.option_strings]  # noqa: SLF001  argparse shows its options no other way
+    # argparse shows its options no other way.
+    options = [option for action in built._actions for option in action.option_strings]
     kind = "option" if word.startswith("-") else "argument"
     hint = _nearest(word.partition("=")[0], options) if kind == "option" else ""
     raise Failure(USAGE, f"unknown {kind} {word[:_LONGEST]!r}", hint, f"see: {built.prog} --help")
@@ -148,9 +146,7 @@ def _add(built: argparse.ArgumentParser, param: Param, *, shown: bool) -> None:
     if param.shape == "flag":
         built.add_argument(*names, dest=param.name, action="store_true", help=text)
         return
-    metavar = {"duration": "TIME", "money": "USD", "count": "N", "agent": "AGENT"}.get(
-        param.shape, param.name.upper()
-    )
+    metavar = {"duration": "TIME", "money": "USD", "count": "N", "agent": "AGENT"}.get(param.shape, param.name.upper())
     action = "append" if param.shape == "texts" else "store"
     built.add_argument(
         *names,
@@ -209,7 +205,3 @@ def overview() -> str:
     codes = ", ".join(f"{code} {words}" for code, words in MEANING.items())
     lines += [f"{PROGRAM} VERB --help shows a verb's options and an example.", f"exit codes: {codes}", ""]
     return "\n".join(lines)
-
-
-def program_name() -> str:
-    return os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else PROGRAM

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 #: private and unassigned signs (their width is unknown), line and paragraph separators.
 _BARRED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 #: Letters and marks that are drawn as nothing, and so could hide or could break a column.
-_INVISIBLE = frozenset(
-    (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0)
-)
+_INVISIBLE = frozenset((0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0))
 _MARK = frozenset({"Mn", "Me"})
 _TEXT_OR_EMOJI = ("\ufe0e", "\ufe0f")
 #: More marks on one letter than this are no language but a way to paint over other lines.
@@ -25,19 +23,19 @@ def _escape(sign: str) -> str:
     code = ord(sign)
     if sign in _NAMES:
         return _NAMES[sign]
-    if code <= 0xFF:  # noqa: PLR2004  the forms of Python and of most people's memory
+    if code <= 0xFF:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _hidden(code: int) -> bool:
     """Jamo that join what stands before them, variation selectors, and the fillers."""
     return (
         code in _INVISIBLE
-        or 0x1161 <= code <= 0x11FF  # noqa: PLR2004
-        or 0xD7B0 <= code <= 0xD7FF  # noqa: PLR2004
-        or 0xFE00 <= code <= 0xFE0D  # noqa: PLR2004
-        or 0xE0100 <= code <= 0xE01EF  # noqa: PLR2004
+        or 0x1161 <= code <= 0x11FF
+        or 0xD7B0 <= code <= 0xD7FF
+        or 0xFE00 <= code <= 0xFE0D
+        or 0xE0100 <= code <= 0xE01EF
     )
 
 
@@ -70,9 +68,7 @@ def _signs(given: str, ascii_only: bool) -> str:
             continue
         if category == "Zs":
             shown.append(" ")
-        elif (
-            category in _BARRED or marks > _MARKS or _hidden(ord(sign)) or (ascii_only and not sign.isascii())
-        ):
+        elif category in _BARRED or marks > _MARKS or _hidden(ord(sign)) or (ascii_only and not sign.isascii()):
             shown.append(_escape(sign))
             marks = 0 if category not in _MARK else _MARKS
         else:

@@ -7,7 +7,7 @@ from supervisor.ctl.outcome import BAD_CONFIG, REFUSED, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
 _KEYS = ("code", "field", "asked", "held", "used", "reserved", "ask", "message")
@@ -18,7 +18,7 @@ _OPTION = {
     "kinds": "--allow-kind",
     "fork": "--may-fork",
 }
-_NUMBERS = ("tokens", "turns", "descendants", "children", "depth")
+_COUNTS = ("tokens", "turns", "descendants", "children", "depth")
 
 
 def refused(data: Mapping[str, Any], words: str) -> Failure:
@@ -28,11 +28,12 @@ def refused(data: Mapping[str, Any], words: str) -> Failure:
     if problems or data.get("code") == "config":
         lines = [_problem(each) for each in problems or ()]
         return Failure(BAD_CONFIG, message, *lines, shape={"refused": dict(data)})
-    shape = {"refused": {**{key: str(data.get(key, "")) for key in _KEYS}, **data, "message": message}}
+    shape = {"refused": {**dict.fromkeys(_KEYS, ""), **data, "message": message}}
     return Failure(REFUSED, f"refused: {message}", _books(data), _remedy(data), shape=shape)
 
 
 def _problem(each: object) -> str:
+    """One fault of an agents.toml: where, what, and what to do."""
     if not isinstance(each, dict):
         return str(each)
     at = ":".join(str(each[key]) for key in ("file", "line") if each.get(key))
@@ -41,12 +42,22 @@ def _problem(each: object) -> str:
     return ": ".join(parts) + (f" ({remedy})" if remedy else "")
 
 
+def shown(field: str, value: object) -> str:
+    """A number of a refusal or a grant as people write it: counts are whole, cost is in USD, wall in seconds."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if field == "cost":
+        return units.show_money(round(value * 10**9))
+    return units.show_duration(value) if field == "wall" else units.show_count(int(value))
+
+
 def _books(data: Mapping[str, Any]) -> str:
     """The numbers behind a refused budget, on one line."""
-    told = [(key, str(data.get(key) or "")) for key in ("asked", "held", "used", "reserved")]
-    if data.get("code") != "budget":
+    if data.get("code") not in {"budget", "bound"}:
         return ""
-    return f"{data.get('field', '')}: " + ", ".join(f"{key} {value}" for key, value in told if value)
+    field = str(data.get("field") or "")
+    told = [(key, data.get(key)) for key in ("asked", "held", "used", "reserved")]
+    return f"{field}: " + ", ".join(f"{key} {shown(field, value)}" for key, value in told if value not in (None, ""))
 
 
 def _remedy(data: Mapping[str, Any]) -> str:
@@ -61,29 +72,21 @@ def _remedy(data: Mapping[str, Any]) -> str:
 
 def _option(data: Mapping[str, Any]) -> str:
     """The grant option that would have let it pass, its value included; "" where a grant cannot help."""
-    field, asked, code = (str(data.get(key) or "") for key in ("field", "asked", "code"))
-    if code == "rights" and field in _OPTION:
+    field, code, asked = str(data.get("field") or ""), data.get("code"), data.get("asked")
+    if code == "rights" and field in _OPTION and isinstance(asked, str):
         values = [asked] if field == "fork" else asked.split(", ")
         return " ".join(f"{_OPTION[field]} {value}" for value in values if value)
-    if code not in {"budget", "bound"}:
+    if code not in {"budget", "bound"} or isinstance(asked, bool) or not isinstance(asked, (int, float)):
         return ""
-    try:
-        if field in _NUMBERS:
-            return f"--{field} {units.show_count(_enough(data, units.count))}"
-        if field == "cost":
-            return f"--cost {_enough(data, units.money) / 10**9:.2f}"
-        if field == "wall":
-            return f"--wall {asked}"
-    except ValueError:
-        pass  # numbers in a form of a newer daemon: better no advice than a wrong one
-    return ""
+    total = sum(value for key in ("asked", "used", "reserved") if isinstance(value := data.get(key), (int, float)))
+    if field in _COUNTS:
+        return f"--{field} {_count(int(total))}"
+    if field == "cost":
+        return f"--cost {-(-round(total * 10**4) // 100) / 100:.2f}"
+    return f"--wall {units.show_duration(asked)}" if field == "wall" else ""
 
 
-def _enough(data: Mapping[str, Any], number: Callable[[str], int]) -> int:
-    """What must be held for the request to pass. Shown numbers are rounded, so their sum is rounded up."""
-    texts = [str(data.get(key) or "0") for key in ("asked", "used", "reserved")]
-    total = sum(number(text) for text in texts)
-    if all(text.isdigit() for text in texts):
-        return total
-    step: int = 10 ** max(0, len(str(total)) - 2)
-    return -(-(total + total // 200) // step) * step
+def _count(number: int) -> str:
+    """Short where that is exact: what is shown is typed again."""
+    short = units.show_count(number)
+    return short if units.count(short) == number else str(number)

@@ -85,9 +85,9 @@ def _head(answer: Mapping[str, Any], agents: Sequence[Mapping[str, Any]], screen
 
 
 def cost_of(usage: Mapping[str, Any] | None) -> int:
-    """In nano-USD; a number with a fraction is in USD."""
-    cost = (usage or {}).get("cost") or 0
-    return round(cost * 10**9) if isinstance(cost, float) else int(cost)
+    """In nano-USD; on the wire it is in USD."""
+    cost = (usage or {}).get("cost")
+    return round(cost * 10**9) if isinstance(cost, (int, float)) else 0
 
 
 def _cells(row: Row, screen: Screen, since: float, now: float) -> list[Cell]:
@@ -140,7 +140,7 @@ def _limit(agent: Mapping[str, Any]) -> Cell:
     if not most:
         return "", ""
     used = 100 * (int(held.get("spent") or 0) + int(held.get("reserved") or 0)) // int(most)
-    return f"{used}% of {show_count(int(most))}", "red" if used >= 100 else "yellow" if used >= _WARN else ""  # noqa: PLR2004
+    return f"{used}% of {show_count(int(most))}", "red" if used >= 100 else "yellow" if used >= _WARN else ""
 
 
 def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> str:

@@ -77,7 +77,7 @@ def runtime_dir(environ: Mapping[str, str], uid: int, home: str) -> str:
             seen = os.stat(os.path.dirname(candidate))
         except OSError:
             continue
-        if seen.st_uid == uid and seen.st_mode & 0o700 == 0o700:  # noqa: PLR2004  rwx for the owner
+        if seen.st_uid == uid and seen.st_mode & 0o700 == 0o700:
             return candidate
     return candidates[-1]
 

@@ -21,7 +21,7 @@ class Param:
 
     __slots__ = ("flag", "help", "hidden", "name", "positional", "required", "shape")
 
-    def __init__(  # noqa: PLR0913  a row of a table
+    def __init__(
         self,
         name: str,
         shape: Shape,
@@ -55,7 +55,7 @@ class Verb:
 
     __slots__ = ("example", "name", "params", "streams", "summary", "waits")
 
-    def __init__(  # noqa: PLR0913  a row of a table
+    def __init__(
         self,
         name: str,
         summary: str,
@@ -97,7 +97,7 @@ _GRANT = (
 
 VERBS: tuple[Verb, ...] = (
     Verb("up", "accept an agents.toml and run it", "supervisorctl up", (
-        Param("file", "path", "the agents.toml (default: the nearest one upwards, else the personal one)", positional=True),
+        Param("file", "path", "the agents.toml (default: the nearest upwards, else the personal one)", positional=True),
         Param("content", "content", "", hidden=True),
         Param("path", "text", "", hidden=True),
     ), waits=True),
@@ -112,7 +112,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("tree", "who started whom, what they do and what they spent", "supervisorctl tree --watch", (
         Param("agent", "agent", "only this branch", positional=True),
     )),
-    Verb("fork", "start an agent under another, or a main", 'supervisorctl fork "Write the tests" --kind pi --parent lead --tokens 300k', (
+    Verb("fork", "start an agent under another, or a main",
+         'supervisorctl fork "Write the tests" --kind pi --parent lead --tokens 300k', (
         Param("task", "text", "its first task", positional=True),
         Param("role", "text", "a declared role, or a label beside --kind"),
         Param("kind", "text", "the program it is"),
@@ -132,21 +133,27 @@ VERBS: tuple[Verb, ...] = (
         Param("text", "text", "the task", positional=True, required=True),
         Param("wait", "flag", "wait for the task's end and print the final text"),
     ), waits=True),
-    Verb("stop", "end its run and its branch; keep its name, conversation and reservation", "supervisorctl stop tests --plan", (_EXACT, _PLAN), waits=True),
-    Verb("start", "revive a stopped or disbanded agent, and its declared children", "supervisorctl start tests", (_EXACT,), waits=True),
+    Verb("stop", "end its run and its branch; keep its name, conversation and reservation",
+         "supervisorctl stop tests --plan", (_EXACT, _PLAN), waits=True),
+    Verb("start", "revive a stopped or disbanded agent, and its declared children",
+         "supervisorctl start tests", (_EXACT,), waits=True),
     Verb("restart", "end its run and start it again with its conversation", "supervisorctl restart tests", (
         _EXACT,
         Param("branch", "flag", "the whole branch"),
         _PLAN,
     ), waits=True),
-    Verb("disband", "end a branch for good: names and reservations are released", "supervisorctl disband lead --plan", (_EXACT, _PLAN), waits=True),
-    Verb("grant", "let an agent hold more, up to what its parent holds", "supervisorctl grant tests --tokens 500k", (_EXACT, *_GRANT)),
+    Verb("disband", "end a branch for good: names and reservations are released",
+         "supervisorctl disband lead --plan", (_EXACT, _PLAN), waits=True),
+    Verb("grant", "let an agent hold more, up to what its parent holds",
+         "supervisorctl grant tests --tokens 500k", (_EXACT, *_GRANT)),
     Verb("rename", "give an agent another name", "supervisorctl rename SubAgent-01 tests", (
         _EXACT,
         Param("name", "text", "the new name", positional=True, required=True),
     )),
     Verb("whoami", "who the kernel says you are, who started you, what you hold", "supervisorctl whoami"),
-    Verb("usage", "who spent the tokens", "supervisorctl usage", (Param("agent", "agent", "only this branch", positional=True),)),
+    Verb("usage", "who spent the tokens", "supervisorctl usage", (
+        Param("agent", "agent", "only this branch", positional=True),
+    )),
     Verb("logs", "what an agent printed", "supervisorctl logs tests --follow", (
         _TARGET,
         Param("lines", "count", "how many of the last lines (default 40)", flag="-n"),
@@ -161,7 +168,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("save", "the live tree's agents as the content of a file that `up` accepts", "supervisorctl save fleet.toml", (
         Param("file", "path", "the file to write; an existing one is kept", positional=True, required=True),
     )),
-    Verb("shutdown", "stop the daemon; what is wanted runs again at its next start", "supervisorctl shutdown", (_PLAN,), waits=True),
+    Verb("shutdown", "stop the daemon; what is wanted runs again at its next start",
+         "supervisorctl shutdown", (_PLAN,), waits=True),
 )  # fmt: skip
 
 METHODS: dict[str, Verb] = {verb.name: verb for verb in VERBS}

@@ -7,7 +7,7 @@ from typing import Any
 Agent = dict[str, Any]
 
 
-def usage(fresh: int = 0, cached: int = 0, output: int = 0, cost: int = 0) -> dict[str, int]:
+def usage(fresh: int = 0, cached: int = 0, output: int = 0, cost: float = 0) -> dict[str, float]:
     return {
         "input": fresh,
         "cache_read": cached,
@@ -57,7 +57,9 @@ def small() -> dict[str, Any]:
         "a4", "reviewer", state="parked", role="reviewer", own=48_200, elapsed=1260.0, until=1_700_003_600.0,
         last="limit reached", context_percent=61.0, tasks={"done": 1, "max": 4},
     )  # fmt: skip
-    flaky = agent("a7", "SubAgent-01", state="working", own=12_345, elapsed=42.0, last="pytest -k parser", context_percent=9.2)
+    flaky = agent(
+        "a7", "SubAgent-01", state="working", own=12_345, elapsed=42.0, last="pytest -k parser", context_percent=9.2
+    )
     tests = agent(
         "a3", "tests", flaky, state="waiting", role="tester", own=208_000, elapsed=4_020.0, waiting_on="person",
         last="may I delete the old fixtures?", context_percent=83.0, tasks={"done": 2, "max": 8},
@@ -74,7 +76,7 @@ def small() -> dict[str, Any]:
         tasks={"done": 5, "max": None},
         grant={"tokens": {"held": 5_000_000, "spent": 2_071_945, "reserved": 49_655, "free": 2_878_400, "over": 0}},
     )  # fmt: skip
-    lead["branch"]["cost"] = 3_410_000_000
+    lead["branch"]["cost"] = 3.41
     scribe = agent("a2", "scribe", kind="script", elapsed=7_498.0, tasks={"done": 0, "max": None})
     return {"project": "offgrind", "tier": "cgroup", "agents": [lead, scribe]}
 
