@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from attrs import asdict
+
 from supervisor import config
 from supervisor.core import facts, requests
 from supervisor.core.facts import Fact
@@ -34,7 +36,8 @@ class Accepting:
         try:
             loaded = config.parse(content, file, personal=self._personal)
         except config.ConfigError as error:
-            raise wire.Misconfigured([problem.plain() for problem in error.problems]) from None
+            problems = [asdict(problem) for problem in error.problems]
+            raise wire.WireError(wire.REFUSED, str(error), {"code": "config", "message": str(error), "problems": problems}) from None
         if call.verb == "reload" and not any(room.project.file == file for room in self._projects.rooms.values()):
             raise wire.Refusal("down", f"{file} is not up; `supervisorctl up` runs it", field="file", asked=file)
         room = self._projects.for_file(file, paths.project_id(loaded.fleet.name, file))
@@ -63,7 +66,7 @@ class Accepting:
             "started": born,
             "changed": [*named(facts.Rerun), *(row for row in named(facts.Respecified) if row not in named(facts.Rerun))],
             "restarted": named(facts.Rerun),
-            "stopped": [row for row in named(facts.Leaving)],
+            "stopped": named(facts.Leaving),
             "grants": named(facts.Granted),
             "seq": seq,
         }

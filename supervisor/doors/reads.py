@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from supervisor.core.names import sees
 from supervisor.doors import calls, wire
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.service import Call
-from supervisor.runtime import codec
+from supervisor.runtime import codec, transcript
 from supervisor.runtime.chain import Batch
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
 
@@ -84,13 +85,21 @@ class Reads:
         """What an agent printed."""
         room, params = self._room(call)
         node = target(room, call.principal, params["agent"], "logs")
-        transcript = room.house.transcript(node.id)
-        count = params.get("lines", LINES)
-        stderr = bool(params.get("stderr"))
+        name = "stderr.log" if params.get("stderr") else "transcript.jsonl"
+        path = room.directory / "agents" / node.id / name
+        lines = [transcript.text(line) for line in transcript.tail(path, params.get("lines", LINES))]
         if not params.get("follow"):
-            return {"lines": [_text(line) for line in transcript.tail(count, stderr=stderr)]}
-        async for line in transcript.follow(count, stderr=stderr):
-            call.notify({"line": _text(line)})
+            return {"lines": lines}
+        for line in lines:
+            call.notify({"line": line})
+        if node.id not in room.house.hosts:
+            return {"lines": []}
+        printed = room.house.printed(node.id)
+        follower = transcript.Follower(printed.stderr if params.get("stderr") else printed.stdout)
+        while fresh := await follower.lines():
+            for raw in fresh:
+                call.notify({"line": transcript.text(raw)})
+            await call.drained()
         return {"lines": []}
 
     async def events(self, call: Call) -> Plain:
@@ -130,7 +139,7 @@ class Reads:
         room, _ = self._room(call)
         content = (room.directory / ACCEPTED).read_text("utf-8")
         loaded = config.parse(content, room.project.file, personal=self._personal)
-        return {"values": [{"key": row.key, "value": row.value, "origin": row.origin} for row in config.explain(loaded)]}
+        return {"values": config.explain(loaded)}
 
     async def save(self, call: Call) -> Plain:
         """The live tree's agents as the content of a file."""
@@ -157,7 +166,7 @@ def _project(room: Room) -> Plain:
 def _changed(file: str, sha256: str) -> bool | None:
     """Whether the file differs from what was accepted; None where it cannot be read."""
     try:
-        return config.sha256(Path(file).read_bytes()) != sha256
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() != sha256
     except OSError:
         return None
 
@@ -168,10 +177,6 @@ def _garbled(room: Room) -> list[Plain]:
         for node in room.project.agents.values()
         if node.garbled
     ]
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "replace")
 
 
 def _events(room: Room, by: Principal, batch: Batch) -> list[Plain]:

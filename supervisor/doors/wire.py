@@ -42,7 +42,7 @@ class WireError(Exception):
 class Refusal(WireError):  # noqa: N818 - the house's word for the answer no
     """The answer no, in its one shape."""
 
-    def __init__(self, code: str, message: str, **fields: str) -> None:
+    def __init__(self, code: str, message: str, **fields: object) -> None:
         unknown = fields.keys() - set(_FIELDS)
         if unknown:
             raise TypeError(f"a refusal has no {', '.join(sorted(unknown))}")
