@@ -28,6 +28,8 @@ class Input:
     sort: Sort
     text: str
     by: str
+    #: starts a turn of an idle agent; otherwise it waits for the next one
+    wake: bool = True
 
 
 @frozen
@@ -56,6 +58,19 @@ class Accepted:
 
 
 @frozen
+class Opened:
+    """A daemon took the project up: `instance` names it, `tier` is how it contains."""
+
+    instance: str
+    tier: str
+
+
+@frozen
+class Closing:
+    """The daemon leaves in order; what is wanted stays wanted."""
+
+
+@frozen
 class Downed:
     """The project is no longer wanted."""
 
@@ -73,13 +88,13 @@ class Refused:
 
     verb: str
     code: str
+    message: str = ""
     field: str = ""
-    asked: str = ""
-    held: str = ""
-    used: str = ""
-    reserved: str = ""
+    asked: int | float | str | None = None
+    held: int | float | str | None = None
+    used: int | float | str | None = None
+    reserved: int | float | str | None = None
     ask: str = ""
-    agent: str = ""
     times: int = 1
 
 
@@ -180,12 +195,14 @@ class Queued:
 
 @frozen
 class Handed:
-    """Texts go to the program in this order. `turn` says that a turn starts with them."""
+    """Texts go to the program in this order. `turn` says that a turn starts with them, `introduce` that the
+    conversation is new and the agent is told first who it is."""
 
     agent: str
     run: int
     inputs: tuple[str, ...]
     turn: bool
+    introduce: bool = False
 
 
 @frozen
@@ -287,6 +304,15 @@ class Rerun:
 
 
 @frozen
+class Interrupted:
+    """The running turn is to be cut at the next model call: `why`."""
+
+    agent: str
+    run: int
+    why: str
+
+
+@frozen
 class Exited:
     """The run is empty. Exactly one of `code` and `signal` is set where the leader's status is known;
     `lasted` is in seconds on the monotonic clock; `killed` names what had to be ended after the leader."""
@@ -319,9 +345,10 @@ class BackedOff:
 
 @frozen
 class Due:
-    """The wait of a backoff is over."""
+    """The wait of a backoff is over; `run` is the one before it."""
 
     agent: str
+    run: int
 
 
 @frozen
@@ -347,7 +374,7 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
+    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
     | Unstarted | Ready | Queued | Handed | TurnStarted | TurnEnded | Spent | Spoke | Said | Blocked | Garbled
-    | TaskEnded | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired | Left | Forgotten
+    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired | Left | Forgotten
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import frozen
+from attrs import Factory, define, frozen
 
 #: USD are kept as whole nano-dollars, so that a sum of many small calls is exact and replay is equal.
 NANO = 1_000_000_000
@@ -82,3 +82,33 @@ class Report:
     epoch: str = ""
     model: str = ""
     context: float | None = None
+
+
+@define
+class Meter:
+    """What was booked of one agent's reports, so that nothing counts twice.
+
+    `calls` holds what was booked for each named call or turn, newest last; `epochs` what was booked since each
+    epoch began, by whatever scope; `turn` what was booked by call since the last turn's report."""
+
+    calls: dict[str, Usage] = Factory(dict)
+    epochs: dict[str, Usage] = Factory(dict)
+    turn: Usage = ZERO
+
+    def book(self, report: Report) -> Usage:
+        """Take one report; returns what it adds, never below zero in any field."""
+        epoch = self.epochs.pop(report.epoch, ZERO)
+        if report.scope == "total":
+            added = report.usage.beyond(epoch)
+        else:
+            key = f"{report.scope}:{report.id}" if report.id else ""
+            known = self.calls.pop(key, ZERO) if key else ZERO
+            added = report.usage.beyond(known if report.scope == "call" else known + self.turn)
+            if key:
+                self.calls[key] = known.highest(report.usage)
+            self.turn = self.turn + added if report.scope == "call" else ZERO
+        self.epochs[report.epoch] = epoch + added
+        for kept in (self.calls, self.epochs):
+            if len(kept) > REMEMBERED:
+                del kept[next(iter(kept))]
+        return added

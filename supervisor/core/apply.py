@@ -1,0 +1,291 @@
+"""Facts change state here and nowhere else. Applying cannot fail and asks nothing: replay gives the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import evolve
+
+from supervisor.core import budgets, facts
+from supervisor.core.facts import Fact
+from supervisor.core.ledger import ZERO, Usage
+from supervisor.core.lifecycle import AWAY, after
+from supervisor.core.state import Node, Project, fold
+
+#: How many old names a project remembers, to tell who has the new one.
+FORMER = 256
+
+
+def apply(project: Project, fact: Fact, at: float) -> None:
+    """Take one fact; `at` is its batch's time."""
+    handler = _BY_FACT.get(type(fact))
+    if handler is None:
+        return
+    if not hasattr(fact, "agent") or isinstance(fact, facts.Born):
+        handler(project, fact, at)
+        return
+    node = project.agents.get(fact.agent)
+    if node is None:
+        return
+    # A run that is over may still speak: its usage counts, the rest of it is late and stays in the journal only.
+    late = getattr(fact, "run", node.run) != node.run and not isinstance(fact, facts.Starting)
+    if late and not isinstance(fact, facts.Spent | facts.Garbled):
+        return
+    handler(project, node, fact)
+    to = fact.to if isinstance(fact, facts.Left) else None
+    name = type(fact).__name__
+    moved = node.state if isinstance(fact, facts.Handed) and not fact.turn else after(node.state, name, to)
+    if moved != node.state and fact.agent in project.agents:
+        node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
+        was_away, node.state, node.since = node.state in AWAY, moved, at
+        project.living += was_away - (moved in AWAY)
+
+
+def _accepted(project: Project, fact: facts.Accepted, _at: float) -> None:
+    project.file, project.sha256, project.path = fact.file, fact.sha256, fact.path
+    project.fleet, project.name, project.wanted = fact.fleet, fact.fleet.name, True
+
+
+def _downed(project: Project, _fact: facts.Downed, _at: float) -> None:
+    project.wanted = False
+
+
+def _opened(project: Project, _fact: facts.Opened, _at: float) -> None:
+    project.closing = False
+
+
+def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
+    project.closing = True
+
+
+def _refused(project: Project, fact: facts.Refused, _at: float) -> None:
+    project.refused += fact.times
+
+
+def _born(project: Project, fact: facts.Born, at: float) -> None:
+    node = Node(
+        fact.agent,
+        fact.name,
+        fact.parent,
+        fact.spec,
+        fact.grant,
+        fact.declared,
+        fact.by,
+        at,
+        at,
+        fact.replaces,
+    )
+    node.model = fact.spec.model
+    project.agents[node.id] = node
+    siblings = project.mains if node.parent is None else project.agents[node.parent].children
+    siblings.append(node.id)
+    project.names[fold(node.name)] = node.id
+    project.former.pop(fold(node.name), None)
+    project.highest = max(project.highest, int(node.id[1:]))
+    number = node.name.removeprefix("SubAgent-")
+    if number != node.name and number.isdigit():
+        project.unnamed = max(project.unnamed, int(number))
+    budgets.take_seat(project, node)
+    for field, held in budgets.named(node.grant).items():
+        budgets.carve(project, node, field, held)
+
+
+def _renamed(project: Project, node: Node, fact: facts.Renamed) -> None:
+    project.names.pop(fold(fact.was), None)
+    project.names[fold(fact.name)] = node.id
+    project.former.pop(fold(fact.name), None)
+    project.former[fold(fact.was)] = node.id
+    while len(project.former) > FORMER:
+        del project.former[next(iter(project.former))]
+    node.name = fact.name
+
+
+def _respecified(_project: Project, node: Node, fact: facts.Respecified) -> None:
+    node.spec = fact.spec
+
+
+def _granted(project: Project, node: Node, fact: facts.Granted) -> None:
+    for field, held in budgets.named(fact.grant).items():
+        budgets.resize(project, node, field, held)
+    node.warned = {entry for entry in node.warned if getattr(node.grant, entry[0]) == getattr(fact.grant, entry[0])}
+    node.grant = fact.grant
+
+
+def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
+    node.warned |= {(fact.field, at) for at in (80, 100) if at <= fact.percent}
+
+
+def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
+    node.run, node.alive, node.rerun, node.wanted, node.leaving = fact.run, True, None, "running", ""
+    if not fact.resume:
+        node.session, node.introduced = "", False
+
+
+def _started(_project: Project, node: Node, fact: facts.Started) -> None:
+    node.pid = fact.pid
+
+
+def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
+    node.alive, node.pid, node.reason, node.last = False, 0, fact.reason, fact.reason
+
+
+def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
+    node.session, node.model = fact.session or node.session, fact.model or node.model
+
+
+def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
+    node.inbox.append(fact.input)
+    project.inputs = max(project.inputs, int(fact.input.id[1:]))
+
+
+def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
+    handed = [item for item in node.inbox if item.id in fact.inputs]
+    node.inbox = [item for item in node.inbox if item.id not in fact.inputs]
+    node.handed += handed
+    node.task = next((item for item in handed if item.sort != "digest"), node.task)
+    node.introduced, node.waiting_on = True, ""
+    if fact.turn:
+        node.status = node.verdict = node.summary = ""
+        _spend(project, node, Usage(turns=1))
+
+
+def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> None:
+    if after(node.state, "TurnStarted") != node.state:  # one that we did not start
+        _spend(project, node, Usage(turns=1))
+
+
+def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
+    node.handed.clear()
+    node.text = fact.text
+    node.reason = fact.error
+    node.last = first_line(fact.error or fact.text) or node.last
+
+
+def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
+    for report in fact.reports:
+        # Turns are counted by what starts them, never by what a program says of them.
+        added = node.meter.book(report)
+        _spend(project, node, evolve(added, turns=0))
+        if report.context is not None:
+            node.context = report.context
+        node.model = report.model or node.model
+
+
+def _spend(project: Project, node: Node, added: Usage) -> None:
+    if added == ZERO:
+        return
+    node.own = node.own + added
+    for at in project.up(node):
+        at.branch = at.branch + added
+    # A gone agent holds nothing any more: what comes late is charged above it.
+    for field, amount in budgets.amounts(added).items():
+        budgets.charge(project, node, field, amount)
+
+
+def _spoke(_project: Project, node: Node, fact: facts.Spoke) -> None:
+    node.last = fact.last
+
+
+def _said(_project: Project, node: Node, fact: facts.Said) -> None:
+    node.status, node.verdict, node.summary, node.waiting_on = (
+        fact.status,
+        fact.verdict,
+        fact.summary,
+        fact.waiting_on,
+    )
+
+
+def _blocked(_project: Project, node: Node, fact: facts.Blocked) -> None:
+    node.waiting_on, node.last = fact.on, first_line(fact.question) or node.last
+
+
+def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
+    node.garbled += fact.lines
+
+
+def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
+    node.task, node.tasks = None, node.tasks + 1
+    node.status = fact.status
+    node.summary = fact.summary or node.summary
+
+
+def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
+    node.wanted, node.leaving, node.rerun = fact.to, fact.cause, None
+
+
+def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
+    node.rerun = fact.resume
+
+
+def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
+    node.handed.clear()
+    node.alive, node.pid, node.exit, node.killed = False, 0, fact, fact.killed
+    node.lasted += fact.lasted
+
+
+def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
+    node.handed.clear()
+    node.alive, node.pid = False, 0
+
+
+def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
+    node.crashes, node.crashed = fact.crashes, node.crashed + 1
+
+
+def _left(project: Project, node: Node, fact: facts.Left) -> None:
+    if fact.to == "gone":
+        if project.names.get(fold(node.name)) == node.id:
+            del project.names[fold(node.name)]
+        budgets.give_back(project, node)
+        node.inbox.clear()
+        node.task = None
+
+
+def _forgotten(project: Project, node: Node, _fact: facts.Forgotten) -> None:
+    siblings = project.mains if node.parent is None else project.agents[node.parent].children
+    siblings.remove(node.id)
+    if node.parent is None:
+        project.folded = project.folded + node.branch
+    for child in [at.id for at in project.down(node)]:
+        del project.agents[child]
+
+
+def first_line(text: str) -> str:
+    """The first line of a text that says something, at most 200 characters."""
+    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
+
+
+_BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
+    facts.Accepted: _accepted,
+    facts.Downed: _downed,
+    facts.Opened: _opened,
+    facts.Closing: _closing,
+    facts.Refused: _refused,
+    facts.Born: _born,
+    facts.Renamed: _renamed,
+    facts.Respecified: _respecified,
+    facts.Granted: _granted,
+    facts.Warned: _warned,
+    facts.Starting: _starting,
+    facts.Started: _started,
+    facts.Unstarted: _unstarted,
+    facts.Ready: _ready,
+    facts.Queued: _queued,
+    facts.Handed: _handed,
+    facts.TurnStarted: _turn_started,
+    facts.TurnEnded: _turn_ended,
+    facts.Spent: _spent,
+    facts.Spoke: _spoke,
+    facts.Said: _said,
+    facts.Blocked: _blocked,
+    facts.Garbled: _garbled,
+    facts.TaskEnded: _task_ended,
+    facts.Leaving: _leaving,
+    facts.Rerun: _rerun,
+    facts.Exited: _exited,
+    facts.Lost: _lost,
+    facts.BackedOff: _backed_off,
+    facts.Left: _left,
+    facts.Forgotten: _forgotten,
+}

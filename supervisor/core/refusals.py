@@ -1,0 +1,72 @@
+"""The answer no: one shape for every door, which always says what was asked, what there is, and whom to ask."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import asdict, frozen
+
+Value = int | float | str | None
+
+#: Every reason there is. The docs' table and one invariant of the state machine test stand behind each.
+Code = Literal[
+    "nobody",  # the caller has no name
+    "authority",  # not the caller's to ask
+    "unknown",  # no such agent, role or kind
+    "ambiguous",  # several agents fit
+    "renamed",  # an old name; the message names the new one
+    "name",  # not a name, or taken
+    "rights",  # a right that the parent does not hold
+    "budget",  # more than the parent has left
+    "bound",  # beyond the parent's children, depth or wall
+    "depth",  # deeper than the project's cap
+    "agents",  # more agents than the project's cap
+    "rate",  # forks per minute
+    "state",  # not in this state
+    "empty",  # a text with nothing in it
+    "value",  # a value out of its range
+    "down",  # the project is not wanted
+    "disk",  # low on disk
+]
+
+
+@frozen
+class Refusal:
+    """Why a request was refused. Counts are whole numbers, `cost` is in USD, `wall` in seconds; sets are text.
+    What does not apply is None; `ask` names who could allow it: an agent, or `operator`."""
+
+    code: Code
+    message: str
+    field: str = ""
+    asked: Value = None
+    held: Value = None
+    used: Value = None
+    reserved: Value = None
+    ask: str = ""
+
+    def plain(self) -> dict[str, Value]:
+        """The wire's shape."""
+        return asdict(self)
+
+
+class RefusedError(Exception):
+    """Carries a refusal out of nested checks; the gate turns it into an answer."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+def refuse(
+    code: Code,
+    message: str,
+    *,
+    field: str = "",
+    asked: Value = None,
+    held: Value = None,
+    used: Value = None,
+    reserved: Value = None,
+    ask: str = "",
+) -> RefusedError:
+    """A refusal to raise."""
+    return RefusedError(Refusal(code, message, field, asked, held, used, reserved, ask))

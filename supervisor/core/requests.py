@@ -1,0 +1,113 @@
+"""Requests: what can be asked of a project and can be refused. Targets are as the caller wrote them; numbers are in base units."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from supervisor.core.grants import Grant
+from supervisor.core.spec import Fleet, Restart
+
+
+@frozen
+class Stamp:
+    """What the core may not read for itself: the wall clock (`at`, Unix seconds, for people only), the next free
+    agent number, the caller's forks within the last minute, and a random number in [0, 1) for jitter."""
+
+    at: float
+    number: int = 1
+    forks: int = 0
+    chance: float = 0.0
+
+
+@frozen
+class Fork:
+    """Start an agent under `parent` (the caller where empty; a main where the operator names none)."""
+
+    task: str = ""
+    role: str = ""
+    kind: str = ""
+    name: str = ""
+    description: str = ""
+    parent: str = ""
+    model: str = ""
+    directory: str = ""
+    max_tasks: int | None = None
+    replace: bool | None = None
+    restart: Restart | None = None
+    grant: Grant = Grant()
+
+
+@frozen
+class Instruct:
+    agent: str
+    text: str
+
+
+@frozen
+class Stop:
+    agent: str
+
+
+@frozen
+class Start:
+    agent: str
+
+
+@frozen
+class Restarting:
+    """End the run and start another; with `branch` of all below it too."""
+
+    agent: str
+    branch: bool = False
+
+
+@frozen
+class Disband:
+    agent: str
+
+
+@frozen
+class Hold:
+    """`agent` is to hold what is named in `grant` (totals, not additions)."""
+
+    agent: str
+    grant: Grant
+
+
+@frozen
+class Rename:
+    agent: str
+    name: str
+
+
+@frozen
+class Up:
+    """Run exactly this content. `again` is a reload: what is gone from it ends, what changed restarts."""
+
+    file: str
+    sha256: str
+    path: str
+    fleet: Fleet
+    again: bool = False
+
+
+@frozen
+class Down:
+    pass
+
+
+Request = Fork | Instruct | Stop | Start | Restarting | Disband | Hold | Rename | Up | Down
+
+#: The verb that a request is known by in refusals and in the authority table.
+VERB: dict[type[Request], str] = {
+    Fork: "fork",
+    Instruct: "instruct",
+    Stop: "stop",
+    Start: "start",
+    Restarting: "restart",
+    Disband: "disband",
+    Hold: "grant",
+    Rename: "rename",
+    Up: "up",
+    Down: "down",
+}

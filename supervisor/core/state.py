@@ -1,0 +1,155 @@
+"""One project's state: the tree of agents with all that is known of them. It is changed by `apply` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import Factory, define
+
+from supervisor.core.facts import Exited, Input, Killed
+from supervisor.core.grants import Grant
+from supervisor.core.ledger import ZERO, Meter, Usage
+from supervisor.core.lifecycle import AWAY, LIVE, State
+from supervisor.core.spec import Fleet, Spec
+
+
+@define
+class Account:
+    """One budget that an agent holds. `holder` is the agent that it was carved from ("" where it is the agent's
+    own limit); `spent` counts its own use, what draws on it, and what carved children spent beyond theirs."""
+
+    held: int
+    holder: str
+    spent: int = 0
+    reserved: int = 0
+
+    @property
+    def free(self) -> int:
+        """What can still be asked for, never below zero."""
+        return max(0, self.held - self.spent - self.reserved)
+
+    @property
+    def over(self) -> int:
+        """What was spent past the limit: usage arrives after spending."""
+        return max(0, self.spent + self.reserved - self.held)
+
+
+@define
+class Node:
+    """One agent. `at` values are Unix seconds, for people."""
+
+    id: str
+    name: str
+    parent: str | None
+    spec: Spec
+    grant: Grant
+    declared: bool
+    by: str
+    born: float
+    since: float
+    replaces: str = ""
+    state: State = "stopped"
+    wanted: str = "running"
+    children: list[str] = Factory(list)
+    # its runs
+    run: int = 0
+    alive: bool = False
+    rerun: bool | None = None
+    pid: int = 0
+    session: str = ""
+    introduced: bool = False
+    model: str = ""
+    crashes: int = 0
+    crashed: int = 0
+    exit: Exited | None = None
+    killed: tuple[Killed, ...] = ()
+    reason: str = ""
+    # its work
+    inbox: list[Input] = Factory(list)
+    handed: list[Input] = Factory(list)
+    task: Input | None = None
+    tasks: int = 0
+    last: str = ""
+    text: str = ""
+    summary: str = ""
+    verdict: str = ""
+    status: str = ""
+    waiting_on: str = ""
+    garbled: int = 0
+    leaving: str = ""
+    until: float | None = None
+    # what it holds and spent
+    accounts: dict[str, Account] = Factory(dict)
+    seat: str = ""
+    warned: set[tuple[str, int]] = Factory(set)
+    meter: Meter = Factory(Meter)
+    own: Usage = ZERO
+    branch: Usage = ZERO
+    context: float | None = None
+    lasted: float = 0.0
+
+    @property
+    def live(self) -> bool:
+        """Neither leaving nor away."""
+        return self.state in LIVE
+
+    @property
+    def away(self) -> bool:
+        """Stopped or gone."""
+        return self.state in AWAY
+
+
+@define
+class Project:
+    """The whole of one project. `names` maps a folded name to its id; `former` an old folded name to who had it."""
+
+    id: str
+    name: str = ""
+    file: str = ""
+    sha256: str = ""
+    path: str = ""
+    fleet: Fleet | None = None
+    wanted: bool = False
+    closing: bool = False
+    agents: dict[str, Node] = Factory(dict)
+    mains: list[str] = Factory(list)
+    names: dict[str, str] = Factory(dict)
+    former: dict[str, str] = Factory(dict)
+    unnamed: int = 0
+    inputs: int = 0
+    highest: int = 0
+    living: int = 0
+    refused: int = 0
+    folded: Usage = ZERO
+
+    def up(self, node: Node) -> Iterator[Node]:
+        """The agent, then its parent, to the main."""
+        at: Node | None = node
+        while at is not None:
+            yield at
+            at = self.agents[at.parent] if at.parent is not None else None
+
+    def down(self, node: Node) -> Iterator[Node]:
+        """The agent, then all below it, parents first."""
+        stack = [node.id]
+        while stack:
+            at = self.agents[stack.pop()]
+            yield at
+            stack.extend(reversed(at.children))
+
+    def within(self, node: Node, branch: str) -> bool:
+        """Whether the agent is in the branch of `branch`, itself included."""
+        return any(at.id == branch for at in self.up(node))
+
+    def level(self, node: Node) -> int:
+        """How many agents stand above it: 0 for a main."""
+        return sum(1 for _ in self.up(node)) - 1
+
+    def holder(self, node: Node, field: str) -> Node | None:
+        """The nearest agent, itself included, that holds a budget of this field."""
+        return next((at for at in self.up(node) if field in at.accounts), None)
+
+
+def fold(name: str) -> str:
+    """How names are compared: trimmed and without case."""
+    return name.strip().casefold()
