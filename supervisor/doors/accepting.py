@@ -37,15 +37,19 @@ class Accepting:
             loaded = config.parse(content, file, personal=self._personal)
         except config.ConfigError as error:
             problems = [asdict(problem) for problem in error.problems]
-            raise wire.WireError(wire.REFUSED, str(error), {"code": "config", "message": str(error), "problems": problems}) from None
+            raise wire.WireError(
+                wire.REFUSED, str(error), {"code": "config", "message": str(error), "problems": problems}
+            ) from None
         if call.verb == "reload" and not any(room.project.file == file for room in self._projects.rooms.values()):
             raise wire.Refusal("down", f"{file} is not up; `supervisorctl up` runs it", field="file", asked=file)
         room = self._projects.for_file(file, paths.project_id(loaded.fleet.name, file))
-        request = requests.Up(file, loaded.sha256, str(params.get("path") or ""), loaded.fleet, again=call.verb == "reload")
+        request = requests.Up(
+            file, loaded.sha256, str(params.get("path") or ""), loaded.fleet, again=call.verb == "reload"
+        )
         if params.get("plan"):
             decided = room.desk.plan(call.principal, request)
             if isinstance(decided, Refusal):
-                raise wire.Refusal(**decided.plain())
+                raise calls.refused(decided)
             return self._came_to(room, decided, None)
         (room.directory / ACCEPTED).write_text(content, "utf-8")
         answer = await calls.ask(room, call.principal, request)
@@ -55,8 +59,8 @@ class Accepting:
     def _came_to(room: Room, what: list[Fact], seq: int | None) -> Plain:
         project = room.project
 
-        def named(kind: type[Fact]) -> list[Plain]:
-            ids = dict.fromkeys(fact.agent for fact in what if isinstance(fact, kind) and not isinstance(fact, facts.Born))  # type: ignore[union-attr]  # the kinds asked for name an agent
+        def named(kind: type[facts.Rerun | facts.Respecified | facts.Leaving | facts.Granted]) -> list[Plain]:
+            ids = dict.fromkeys(fact.agent for fact in what if isinstance(fact, kind))
             return [{"id": agent, "name": project.agents[agent].name} for agent in ids if agent in project.agents]
 
         born = [{"id": fact.agent, "name": fact.name} for fact in what if isinstance(fact, facts.Born)]
@@ -64,7 +68,10 @@ class Accepting:
             "project": project.name,
             "file": project.file,
             "started": born,
-            "changed": [*named(facts.Rerun), *(row for row in named(facts.Respecified) if row not in named(facts.Rerun))],
+            "changed": [
+                *named(facts.Rerun),
+                *(row for row in named(facts.Respecified) if row not in named(facts.Rerun)),
+            ],
             "restarted": named(facts.Rerun),
             "stopped": named(facts.Leaving),
             "grants": named(facts.Granted),

@@ -11,7 +11,7 @@ from supervisor.core import facts, view
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.decide.gate import reach
 from supervisor.core.grants import Grant
-from supervisor.core.refusals import RefusedError
+from supervisor.core.refusals import Refusal, RefusedError
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
 from supervisor.doors import wire
@@ -48,12 +48,14 @@ def find_room(projects: Projects, by: Principal, params: Mapping[str, Any]) -> R
             return projects.of_agent(by)
         return projects.find(str(params.get("project") or ""), str(params.get("cwd") or ""))
     except RefusedError as no:
-        raise refused(no) from None
+        raise refused(no.refusal) from None
 
 
-def refused(no: RefusedError) -> wire.Refusal:
+def refused(no: Refusal) -> wire.Refusal:
     """A core refusal, as the wire carries it."""
-    return wire.Refusal(**no.refusal.plain())
+    return wire.Refusal(
+        no.code, no.message, field=no.field, asked=no.asked, held=no.held, used=no.used, reserved=no.reserved, ask=no.ask
+    )
 
 
 def target(room: Room, by: Principal, text: str, verb: str) -> Node:
@@ -61,14 +63,14 @@ def target(room: Room, by: Principal, text: str, verb: str) -> Node:
     try:
         return reach(room.project, by, text, verb)
     except RefusedError as no:
-        raise refused(no) from None
+        raise refused(no.refusal) from None
 
 
 async def ask(room: Room, by: Principal, request: Request) -> Answer:
     """Ask the desk; returns when the answer is on disk."""
     answer = room.desk.ask(by, request)
     if answer.refusal is not None:
-        raise wire.Refusal(**answer.refusal.plain())
+        raise refused(answer.refusal)
     await answer.durable.wait()
     return answer
 
@@ -94,7 +96,8 @@ def plan(room: Room, nodes: list[Node]) -> Plain:
         host = room.house.hosts.get(node.id)
         members = host.cell.members() if host is not None and host.cell is not None else ()
         processes = [
-            {"pid": member.pid, "argv0": member.argv0, "stray": member.stray, "escaped": member.escaped} for member in members
+            {"pid": member.pid, "argv0": member.argv0, "stray": member.stray, "escaped": member.escaped}
+            for member in members
         ]
         agents.append(
             view.label(node)

@@ -34,9 +34,7 @@ def method(name: str) -> Verb:
     if verb is None:
         near = nearest(name, METHODS)
         hint = f"; did you mean {near!r}?" if near else ""
-        raise WireError(
-            UNKNOWN, f"unknown method {brief(name)}{hint}", {"method": brief(name), "nearest": near}
-        )
+        raise WireError(UNKNOWN, f"unknown method {brief(name)}{hint}", {"method": brief(name), "nearest": near})
     return verb
 
 
@@ -98,9 +96,7 @@ def _seconds(value: object) -> str:
         return "must be a duration, as a number of seconds"
     seconds = float(value)  # type: ignore[arg-type]  # one of the two types, and no bool
     return (
-        ""
-        if math.isfinite(seconds) and 0 <= seconds <= LARGEST
-        else f"must be a duration from 0 to {LARGEST} seconds"
+        "" if math.isfinite(seconds) and 0 <= seconds <= LARGEST else f"must be a duration from 0 to {LARGEST} seconds"
     )
 
 

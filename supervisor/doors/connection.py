@@ -64,9 +64,7 @@ async def hung_up(sock: socket.socket) -> None:
 class Connection:
     """Answers one caller until it leaves. `converse` is its whole life; the socket and the caller are closed by whoever made them."""
 
-    def __init__(
-        self, raw: socket.socket, sock: trio.socket.SocketType, caller: Caller, service: Service
-    ) -> None:
+    def __init__(self, raw: socket.socket, sock: trio.socket.SocketType, caller: Caller, service: Service) -> None:
         self._raw = raw
         self._sock = sock
         self._caller = caller
@@ -131,9 +129,7 @@ class Connection:
             item = wire.failed(problem.id, problem)
         ident = None if isinstance(item, bytes) else item.id
         if self._following:
-            self._outbox.put(
-                wire.failed(ident, wire.Refusal("busy", "this connection follows: ask on another"))
-            )
+            self._outbox.put(wire.failed(ident, wire.Refusal("busy", "this connection follows: ask on another")))
         elif len(self._asked) >= self._service.limits.queue:
             message = f"{len(self._asked)} requests of this connection wait already: read their answers first"
             self._outbox.put(

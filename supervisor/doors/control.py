@@ -24,9 +24,7 @@ _SHORT: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOM
 _BREATH: Final = 0.1
 
 
-async def serve(
-    path: Path, service: Service, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED
-) -> None:
+async def serve(path: Path, service: Service, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> None:
     """Serves the door until cancelled; started when it listens. Raises `listener.DoorError` if it cannot, `TakenError` if
     another daemon answers there. A file that is deleted or replaced is bound again."""
     bound = await bind(path)

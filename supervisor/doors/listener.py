@@ -108,18 +108,14 @@ def prepare(directory: Path) -> None:
 
 def answers(path: Path) -> int | None:
     """The pid that listens at a socket file, None if the file is stale. Asked by connecting: only the kernel knows."""
-    with socket.socket(
-        socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
-    ) as probe:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as probe:
         try:
             probe.connect(os.fspath(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return None
         except BlockingIOError:
             return 0  # its queue is full: slow, but there
-        pid: int = CREDENTIALS.unpack(
-            probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-        )[0]
+        pid: int = CREDENTIALS.unpack(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[0]
         return pid
 
 

@@ -181,7 +181,9 @@ def _garbled(room: Room) -> list[Plain]:
 
 def _events(room: Room, by: Principal, batch: Batch) -> list[Plain]:
     return [
-        {"seq": batch.seq, "at": batch.at, "by": batch.by} | codec.dump(fact) for fact in batch.facts if _seen(room, by, fact)
+        {"seq": batch.seq, "at": batch.at, "by": batch.by} | codec.dump(fact)
+        for fact in batch.facts
+        if _seen(room, by, fact)
     ]
 
 

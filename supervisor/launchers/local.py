@@ -35,7 +35,9 @@ class Process:
     `failure` is set with the return code when the program could not be executed after all (see `shim`): then nothing
     of it ran. `ended` is called once, when the exit is known."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], pidfd: int, start: int, pipes: _Pipes, program: str | None) -> None:
+    def __init__(
+        self, popen: subprocess.Popen[bytes], pidfd: int, start: int, pipes: _Pipes, program: str | None
+    ) -> None:
         self.pid = popen.pid
         self.pgid = popen.pid  # it leads its session; never asked again, the number may be someone else's by then
         self.start = start

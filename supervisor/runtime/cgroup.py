@@ -49,6 +49,13 @@ class Cgroups(Subreaper):
     def cell(self, agent: str, parent: Cell | None) -> Cell:
         return CgroupCell(self, agent, parent.place if isinstance(parent, CgroupCell) else self.top)
 
+    def agent_of(self, pid: int) -> str | None:
+        name = marks.cgroup(pid)
+        if name is None or not self.top.holds(name):
+            return None
+        *above, leaf = name.removeprefix(self.top.name).strip("/").split("/")
+        return above[-1] if above and leaf == OWN else None
+
     def close(self) -> None:
         super().close()
         self.watch.close()

@@ -132,7 +132,14 @@ class House:
         home = self.home(node.id)
         tools = rights.effective(project, node, "tools")
         seat = Seat(
-            node.id, fact.run, node.name, node.session, fact.resume, str(home), spec, tools if isinstance(tools, tuple) else None
+            node.id,
+            fact.run,
+            node.name,
+            node.session,
+            fact.resume,
+            str(home),
+            spec,
+            tools if isinstance(tools, tuple) else None,
         )
         program = KINDS[kind.protocol]
         launch = program.launch(kind, seat)

@@ -81,9 +81,7 @@ class Peers:
 
     def resolve(self, sock: socket.socket) -> Caller:
         """Who connected. The caller is closed by whoever closes the socket."""
-        pid, uid, _ = CREDENTIALS.unpack(
-            sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-        )
+        pid, uid, _ = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
         try:
             pidfd = -1 if self.stranger(pid, uid) else _pidfd(sock, pid)
         except OSError as problem:

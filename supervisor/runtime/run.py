@@ -115,7 +115,7 @@ class Run:
         with self._scopes[1]:
             rest = b""
             try:
-                while chunk := await self.process.stdout.receive_some(CHUNK):
+                while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
                     self._last_byte = trio.current_time()
                     self._transcript.write(chunk)
                     rest = self._lines(rest + chunk if rest else chunk)
