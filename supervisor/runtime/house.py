@@ -59,6 +59,8 @@ class House:
         self.hosts: dict[str, Host] = {}
         self.fault = fault
         self._printed: dict[str, Printed] = {}
+        #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
+        self.spawning = trio.Lock()
         self.empty = trio.Event()
         self.empty.set()
         #: the leaders of all living runs, by (pid, start): what names a caller
