@@ -36,6 +36,7 @@ from supervisor.runtime.lag import Lag
 from supervisor.runtime.peers import Peers, identity
 from supervisor.runtime.projects import Projects
 from supervisor.runtime.reaper import reap
+from supervisor.runtime.sweep import sweep
 from supervisor.runtime.tools import lay_out
 
 #: Where a parent that wants to know is told that the daemon is ready: a pipe's descriptor, its number in this variable.
@@ -57,16 +58,23 @@ class Daemon:
         self.instance = secrets.randbelow(marks.HIGHEST_INSTANCE) + 1
         self.lag = Lag()
         self.stopping = trio.Event()
-        journal, _, cut = Journal.open(state / "daemon", "daemon")
+        journal, batches, cut = Journal.open(state / "daemon", "daemon")
         self._desk = Desk(Project("daemon"), journal, lambda _fact: None, lambda: 1)
         # After the lock: a second daemon must not touch what the first one contains.
         self.containment = contain(self.instance, tier)
+        opened = (fact for batch in reversed(batches) for fact in batch.facts if isinstance(fact, facts.Opened))
+        self._before = next((int(fact.instance) for fact in opened), None)
         self._repaired = [facts.Repaired(cut)] if cut else []
         self.projects: Projects
         self._verbs: dict[str, Any] = {}
 
     async def run(self) -> None:
         """Serve until told to stop. Raises JournalError when a disk fails."""
+        if self._before is not None:
+            # Whatever ended the daemon before us: nothing of its tree may live when ours starts.
+            _, unkillable = await sweep(self._before)
+            if unkillable:
+                raise OSError(f"processes of the daemon before this one cannot be ended: {unkillable}")
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             try:
                 async with trio.open_nursery() as nursery:
