@@ -37,6 +37,7 @@ def apply(project: Project, fact: Fact, at: float) -> None:
     name = type(fact).__name__
     moved = node.state if isinstance(fact, facts.Handed) and not fact.turn else after(node.state, name, to)
     if moved != node.state and fact.agent in project.agents:
+        node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
         was_away, node.state, node.since = node.state in AWAY, moved, at
         project.living += was_away - (moved in AWAY)
 

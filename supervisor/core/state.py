@@ -77,6 +77,7 @@ class Node:
     waiting_on: str = ""
     garbled: int = 0
     leaving: str = ""
+    until: float | None = None
     # what it holds and spent
     accounts: dict[str, Account] = Factory(dict)
     seat: str = ""

@@ -42,8 +42,13 @@ class Conversation(Protocol):
     """One run's dialogue with its program, sans-IO. The host feeds complete lines (without the newline) and
     writes whatever `outgoing` returns after every call."""
 
-    def open(self) -> None:
-        """The process is there: queue what must be said first."""
+    @property
+    def polite(self) -> bool:
+        """Whether the program is known to leave when its stdin ends; one that is not gets its SIGTERM at once."""
+
+    def open(self) -> list[Fact]:
+        """The process is there: queue what must be said first. Returns what is known by that alone, such as
+        `Ready` of a program that takes input as soon as it runs."""
 
     def read(self, line: bytes) -> list[Fact]:
         """One line of stdout. Never raises: an unreadable line is a `Garbled` fact."""
@@ -71,6 +76,9 @@ class Kind(Protocol):
     name: str
     #: the program takes input while a turn runs, and its turn can be cut
     interruptible: bool
+    #: A complete line without these bytes is plain output, of which only the last one of many need be read; b"" where
+    #: every line matters. So a host looks for it in a whole chunk before it takes lines apart.
+    mark: bytes
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         """argv and environment of a run."""

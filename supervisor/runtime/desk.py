@@ -91,6 +91,10 @@ class Desk:
             self._forks.setdefault(str(by), deque()).append(trio.current_time())
         return self._record(str(by), taken, stamp.at)
 
+    def plan(self, by: Principal, request: Request) -> list[Fact] | Refusal:
+        """What a request would come to, without what follows from it; nothing happens."""
+        return decide(self.project, by, request, Moment.of(self.project, self._stamp(str(by))))
+
     def observe(self, *facts: Fact) -> Answer:
         """Take what happened."""
         stamp = self._stamp("fleet")
@@ -125,7 +129,10 @@ class Desk:
         if not taken:
             # Nothing new, but what it rests on may still be on its way to the disk.
             return Answer(seq=self.journal.seq, durable=self._newest.durable)
-        answer = self._newest = Answer(facts=tuple(taken))
+        answer = Answer(facts=tuple(taken))
+        if self.journal.fault is not None:
+            return answer  # the disk failed and the daemon ends: this never was, and nobody acts on it
+        self._newest = answer
         batch = Batch(at, by, tuple(taken))
         line = self.journal.encode(batch)
         answer.seq = self.journal.seq

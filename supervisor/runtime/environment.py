@@ -31,7 +31,12 @@ def build(
         name: value
         for name, value in inherited.items()
         if name not in NOT_PASSED
-        and (allowed is None or name in BASE or name.startswith("LC_") or any(covers("env", have, name) for have in allowed))
+        and (
+            allowed is None
+            or name in BASE
+            or name.startswith("LC_")
+            or any(covers("env", have, name) for have in allowed)
+        )
     }
     passed.update(given)
     passed["PATH"] = os.pathsep.join([tools, given.get("PATH") or path or inherited.get("PATH") or os.defpath])

@@ -1,0 +1,298 @@
+"""The kind `pi`: the agent CLI pi in RPC mode, JSON lines both ways.
+
+It must book a model call once, from the line that ends it: pi repeats the same usage in four other kinds of
+line. It never moves the person's own pi: login, settings, skills and AGENTS.md are where pi reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from supervisor.core.facts import (
+    Blocked,
+    Fact,
+    Garbled,
+    Input,
+    Outcome,
+    Ready,
+    Spent,
+    Spoke,
+    TurnEnded,
+    TurnStarted,
+)
+from supervisor.core.ledger import Report, Usage
+from supervisor.core.spec import KindSpec
+from supervisor.kinds import fields, pi_lines
+from supervisor.kinds.fields import LineError
+from supervisor.kinds.kind import Launch, Seat
+
+#: pi's events have `type` first; the many that say nothing new are told by it, before anything is decoded.
+_TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
+_SYSTEM = b'{"type":"message_end","message":{"role":"system"'
+#: What pi refuses a text with while it rewrites its conversation; the text is then said again afterwards.
+_COMPACTING = "compaction is in progress"
+
+
+class PiConversation:
+    """One run's dialogue with pi."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._number = 0
+        self._queue: list[bytes] = []
+        #: texts that pi has not yet answered for, by the id of their command
+        self._sent: dict[str, str] = {}
+        #: texts that wait for the end of a compaction
+        self._held: list[str] = []
+        self._dialogs: set[str] = set()
+        self._ready = self._running = self._settled = self._cut = self._compacting = False
+        self._stop = self._text = self._error = self._refused = ""
+
+    # --- what the host calls
+
+    @property
+    def polite(self) -> bool:
+        return True
+
+    def open(self) -> list[Fact]:
+        self._command("get_state")
+        return []
+
+    def read(self, line: bytes) -> list[Fact]:
+        found = _TYPE.match(line)
+        kind = found[1].decode() if found else ""
+        if found and (kind not in _READERS or line.startswith(_SYSTEM)):
+            return []
+        try:
+            said = fields.decode(line)
+            reader = _READERS.get(fields.words(said, "type"))
+            return reader(self, said) if reader else []
+        except LineError as error:
+            why = fields.clip(str(error), fields.LAST)
+            return [Garbled(self._seat.agent, self._seat.run, lines=1, bytes=len(line), why=why)]
+
+    def hand(self, inputs: tuple[Input, ...], words: str) -> None:
+        """All texts are one prompt, in their order: a prompt for each would cost a model call for each."""
+        texts = [item.text for item in inputs]
+        if texts:
+            self._prompt("\n\n".join([words, *texts] if words else texts))
+
+    def interrupt(self) -> None:
+        """An abort alone would go on with what is queued."""
+        for dialog in sorted(self._dialogs):
+            self._say({"type": "extension_ui_response", "id": dialog, "cancelled": True})
+        self._dialogs.clear()
+        if self._running or self._sent:
+            self._cut = True
+            self._command("clear_queue")
+            self._command("abort")
+
+    def close(self) -> None:
+        """pi leaves in order when its stdin ends, and ends its tools before."""
+
+    def ended(self) -> list[Fact]:
+        return []
+
+    def outgoing(self) -> bytes:
+        queued, self._queue = b"".join(self._queue), []
+        return queued
+
+    # --- what is said to pi
+
+    def _say(self, command: Mapping[str, object]) -> None:
+        self._queue.append(json.dumps(command).encode() + b"\n")
+
+    def _command(self, kind: str, **more: str) -> str:
+        self._number += 1
+        name = f"fleet-{self._number}"
+        self._say({"id": name, "type": kind, **more})
+        return name
+
+    def _prompt(self, text: str) -> None:
+        if self._compacting:
+            self._held.append(text)
+            return
+        # Said this way a text starts a turn when pi is idle and joins the running one when it is not; pi's
+        # own `steer` would be queued when idle, and start nothing.
+        self._sent[self._command("prompt", message=text, streamingBehavior="steer")] = text
+
+    # --- what pi says, a reader a type
+
+    def _agent_start(self, _said: dict[str, object]) -> list[Fact]:
+        if self._cut:  # the interruption came before the run that it was meant for
+            self._command("abort")
+        self._settled = False
+        if self._running:  # each automatic retry starts again
+            return []
+        self._running = True
+        return [TurnStarted(self._seat.agent, self._seat.run)]
+
+    def _message_end(self, said: dict[str, object]) -> list[Fact]:
+        message = pi_lines.member(said, "message")
+        role = fields.words(message, "role")
+        if role != "assistant":
+            # A tool that asked a model itself tells what it used; no other line of pi books that.
+            return self._spent(message, f"tool:{message.get('toolCallId')}") if "usage" in message else []
+        stop, error = fields.words(message, "stopReason"), fields.words(message, "errorMessage")
+        text = pi_lines.text(message)
+        facts = self._spent(message, f"{message.get('timestamp')}:{message.get('responseId', '')}")
+        self._stop, self._error, self._text = stop, error, text or self._text
+        return facts + self._spoke(text)
+
+    def _spent(self, holder: Mapping[str, object], name: str) -> list[Fact]:
+        report = pi_lines.call(holder, name)
+        return [Spent(self._seat.agent, self._seat.run, (report,))] if report else []
+
+    def _tool(self, said: dict[str, object]) -> list[Fact]:
+        return self._spoke(f"{fields.words(said, 'toolName')}: {pi_lines.shown(said.get('args'))}")
+
+    def _retry(self, said: dict[str, object]) -> list[Fact]:
+        delay = fields.whole(said, "delayMs") / 1000
+        tried, most = fields.whole(said, "attempt"), fields.whole(said, "maxAttempts")
+        return self._spoke(f"retry {tried} of {most} in {delay:g}s: {fields.words(said, 'errorMessage')}")
+
+    def _compaction_start(self, _said: dict[str, object]) -> list[Fact]:
+        self._compacting = True
+        return self._spoke("compacting its conversation")
+
+    def _compaction_end(self, said: dict[str, object]) -> list[Fact]:
+        self._compacting = False
+        self._release()
+        result = said.get("result")
+        if isinstance(result, dict) and isinstance(result.get("usage"), dict):
+            name = f"compaction:{result.get('firstKeptEntryId')}:{result.get('tokensBefore')}"
+            return self._spent(result, name)
+        return []
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for text in held:
+            self._prompt(text)
+
+    def _agent_settled(self, said: dict[str, object]) -> list[Fact]:
+        aborted = said.get("aborted") is True or self._stop == "aborted"
+        self._stop = "aborted" if aborted else self._stop
+        self._settled = True
+        return self._end()
+
+    def _end(self) -> list[Fact]:
+        """The turn is over, unless a run is on, or a text on its way that begins the next one at once."""
+        if self._sent or self._held or (self._running and not self._settled):
+            return []
+        self._command("get_session_stats")
+        error, outcome = self._refused or self._error, cast("Outcome", "ok")
+        if self._stop == "aborted":
+            outcome = "aborted"
+        elif error or self._stop == "error":
+            outcome, error = "error", error or "the model call failed"
+        ended = TurnEnded(self._seat.agent, self._seat.run, outcome, text=self._text, error=error)
+        self._running = self._settled = self._cut = False
+        self._stop = self._text = self._error = self._refused = ""
+        return [ended]
+
+    def _dialog(self, said: dict[str, object]) -> list[Fact]:
+        method = fields.words(said, "method")
+        shown = " ".join(filter(None, (fields.words(said, "title"), fields.words(said, "message"))))
+        if method == "notify":
+            return self._spoke(shown)
+        if method not in {"select", "confirm", "input", "editor"}:
+            return []
+        if "timeout" not in said:  # pi answers those with one itself
+            self._dialogs.add(fields.words(said, "id"))
+        return [Blocked(self._seat.agent, self._seat.run, on="person", question=shown)]
+
+    def _failed_extension(self, said: dict[str, object]) -> list[Fact]:
+        return self._spoke(f"extension failed: {fields.words(said, 'error')}")
+
+    def _spoke(self, text: str) -> list[Fact]:
+        last = fields.last_line(text)
+        return [Spoke(self._seat.agent, self._seat.run, last)] if last else []
+
+    # --- pi's answers to our commands
+
+    def _response(self, said: dict[str, object]) -> list[Fact]:
+        command, good = fields.words(said, "command"), said.get("success") is True
+        if command == "prompt":
+            return self._answered(said, good=good)
+        if command == "parse":
+            raise LineError("pi could not read a line of ours")
+        data = said.get("data")
+        if not good or not isinstance(data, dict):
+            return []
+        if command == "get_state" and not self._ready:
+            self._ready = True
+            session, model = fields.words(data, "sessionId"), pi_lines.model(data.get("model"))
+            return [Ready(self._seat.agent, self._seat.run, session=session, model=model)]
+        if command == "get_session_stats":
+            return self._context(data.get("contextUsage"))
+        if command == "clear_queue":
+            dropped = len(self._held) + sum(len(part) for part in data.values() if isinstance(part, list))
+            self._held.clear()
+            self._refused = f"{dropped} queued texts were dropped unread" if dropped else self._refused
+        return []
+
+    def _answered(self, said: dict[str, object], *, good: bool) -> list[Fact]:
+        text = self._sent.pop(fields.words(said, "id"), None)
+        if text is None:
+            return []
+        if good:
+            data = said.get("data")
+            # A command of pi's own starts no run, so none will settle.
+            handled = isinstance(data, dict) and data.get("disposition") == "handled"
+            return self._end() if handled else []
+        error = fields.words(said, "error")
+        if _COMPACTING in error:
+            self._held.append(text)
+            if not self._compacting:
+                self._release()
+            return []
+        self._refused = error or "pi refused the text"
+        return self._end()
+
+    def _context(self, context: object) -> list[Fact]:
+        """How full the window is. pi knows none of it right after a compaction."""
+        if not isinstance(context, dict) or context.get("percent") is None:
+            return []
+        percent = min(100.0, fields.number(context, "percent", fields.EXACT) or 0.0)
+        return [Spent(self._seat.agent, self._seat.run, (Report("call", Usage(), context=percent),))]
+
+
+_READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] = {
+    "response": PiConversation._response,
+    "agent_start": PiConversation._agent_start,
+    "message_end": PiConversation._message_end,
+    "tool_execution_start": PiConversation._tool,
+    "auto_retry_start": PiConversation._retry,
+    "compaction_start": PiConversation._compaction_start,
+    "compaction_end": PiConversation._compaction_end,
+    "agent_settled": PiConversation._agent_settled,
+    "extension_ui_request": PiConversation._dialog,
+    "extension_error": PiConversation._failed_extension,
+}
+
+
+class Pi:
+    """pi as the person installed and configured it."""
+
+    name = "pi"
+    interruptible = True
+    mark = b""
+
+    def launch(self, kind: KindSpec, seat: Seat) -> Launch:
+        argv = [*(kind.command or ("pi",)), "--mode", "rpc"]
+        if seat.session:
+            argv += ["--session-id", seat.session]
+        if seat.spec.model:
+            argv += ["--model", seat.spec.model]
+        argv += pi_lines.tools(seat.tools)
+        if seat.spec.instructions:
+            argv += ["--append-system-prompt", seat.spec.instructions]
+        return Launch(tuple(argv))
+
+    def converse(self, seat: Seat) -> PiConversation:
+        return PiConversation(seat)
+
+
+PI = Pi()

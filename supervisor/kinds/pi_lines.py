@@ -1,0 +1,79 @@
+"""Takes values out of pi's lines: usage, texts, models; and maps the tools of a grant to pi's own options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import cast
+
+from supervisor.core.ledger import Report, Usage
+from supervisor.kinds import fields
+from supervisor.kinds.fields import LineError
+
+#: Neutral names of tools and pi's own. pi has no tool for the web; such a right gives it nothing.
+TOOLS = {name: name for name in ("read", "edit", "write", "bash", "grep", "ls")} | {"glob": "find"}
+#: `pi:NAME` in a grant. pi takes `+name` and `-name` for changes to the person's defaults: no grant is one.
+_OWN_TOOL = re.compile(r"pi:([A-Za-z][A-Za-z0-9_.*-]*)")
+
+
+def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
+    """An object inside another one."""
+    value = holder.get(key)
+    if not isinstance(value, dict):
+        raise LineError(f"`{key}` is no object")
+    return cast("dict[str, object]", value)
+
+
+def text(message: Mapping[str, object]) -> str:
+    """The words of a message, without thoughts and tool calls."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return fields.clip(content) if isinstance(content, str) else ""
+    parts = (part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text")
+    return fields.clip("".join(part for part in parts if isinstance(part, str)).strip())
+
+
+def model(state: object) -> str:
+    """`provider/id` of a model object."""
+    if not isinstance(state, dict):
+        return ""
+    return "/".join(fields.words(state, key) for key in ("provider", "id") if key in state)
+
+
+def call(holder: Mapping[str, object], name: str) -> Report | None:
+    """One model call; None where it failed or was cut before its provider told a number."""
+    usage = member(holder, "usage")
+    cost = usage.get("cost")
+    booked = Usage(
+        input=fields.whole(usage, "input"),
+        cache_read=fields.whole(usage, "cacheRead"),
+        cache_write=fields.whole(usage, "cacheWrite"),
+        output=fields.whole(usage, "output"),
+        reasoning=fields.whole(usage, "reasoning"),
+        calls=1,
+        cost=fields.dollars(cost, "total") if isinstance(cost, dict) else 0,
+    )
+    if not booked.tokens:
+        return None
+    named = "/".join(fields.words(holder, key) for key in ("provider", "model") if key in holder)
+    return Report("call", booked, id=fields.clip(name, fields.LAST), model=named)
+
+
+def shown(given: object) -> str:
+    """What people are shown of a tool's arguments: the first line of the first text among them."""
+    values = given.values() if isinstance(given, dict) else ()
+    first = next((value for value in values if isinstance(value, str)), "")
+    return first.strip().partition("\n")[0][: 2 * fields.LAST]
+
+
+def tools(granted: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The options that leave pi these tools and no others; a right not named is pi's own default."""
+    if granted is None:
+        return ()
+    own = [TOOLS.get(name) or (found[1] if (found := _OWN_TOOL.fullmatch(name)) else "") for name in granted]
+    named = list(dict.fromkeys(name for name in own if name))
+    if not named:
+        return ("--no-tools", "--no-mcp")
+    # A list without a name of theirs leaves the tools of the person's MCP servers in.
+    mcp = () if any(name.startswith("mcp__") for name in named) else ("--no-mcp",)
+    return ("--tools", ",".join(named), *mcp)

@@ -1,0 +1,30 @@
+"""The kind `scripted`: our own agent, which plays a script and speaks status lines (`docs/scripted.md`)."""
+
+from __future__ import annotations
+
+import sys
+
+from supervisor.core.spec import KindSpec
+from supervisor.kinds.kind import Launch, Seat
+from supervisor.kinds.lines import LinesConversation, environment
+
+#: Started by its path and without the site directory (-I -S): it needs nothing but the standard library.
+PROGRAM = __file__.removesuffix("kinds/scripted.py") + "scripted/__main__.py"
+
+
+class Scripted:
+    """The embedded agent."""
+
+    name = "scripted"
+    interruptible = True
+    mark = b'"fleet"'
+
+    def launch(self, kind: KindSpec, seat: Seat) -> Launch:
+        argv = kind.command or (sys.executable, "-I", "-S", PROGRAM)
+        return Launch(argv, (*environment(seat), ("FLEET_INSTRUCTIONS", seat.spec.instructions)))
+
+    def converse(self, seat: Seat) -> LinesConversation:
+        return LinesConversation(seat, at_once=False)
+
+
+SCRIPTED = Scripted()

@@ -1,0 +1,10 @@
+"""All kinds by the name of their protocol."""
+
+from __future__ import annotations
+
+from supervisor.kinds.kind import Kind
+from supervisor.kinds.lines import LINES
+from supervisor.kinds.pi import PI
+from supervisor.kinds.scripted import SCRIPTED
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI)}
