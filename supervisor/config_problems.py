@@ -96,11 +96,12 @@ def show_path(path: Path) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`did you mean "tools"?`, or "" when nothing is near."""
+    """`Did you mean "tools"?`, or "" when nothing is near."""
     if len(word) > _SHOWN:
         return ""
     names = {name.casefold(): name for name in known}
-    found = difflib.get_close_matches(word.strip().casefold(), names, n=1, cutoff=0.6)
+    # Of a word of two or three letters, half is all that can be near.
+    found = difflib.get_close_matches(word.strip().casefold(), names, n=1, cutoff=0.6 if len(word) > 3 else 0.5)
     return f"Did you mean {quoted(names[found[0]])}?" if found else ""
 
 

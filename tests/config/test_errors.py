@@ -142,6 +142,7 @@ def test_each_fault_has_its_own_line_and_key(content: str, key: str, line: int, 
         ("[roles.r]\nrole = 'x'", "roles.r.role", '"role" is a key of an agent'),
         ("[roles.r.agents.x]", "roles.r.agents", '"agents" is a key of an agent'),
         ("[project]\nxyzzy = 1", "project.xyzzy", 'Known here: "name", "agent_talk"'),
+        ("[agents.a]\nenv_fiel = 'x'", "agents.a.env_fiel", 'Did you mean "env_file"?'),
         ("[agent.a]", "agent", 'Did you mean "agents"?'),
         ("[agents.a.agent.b]", "agents.a.agent", 'Did you mean "agents"?'),
     ],
@@ -290,3 +291,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
             load(path)
         assert caught.value.problems[0].line == line
         assert caught.value.problems[0].file == str(path)
+
+
+def test_a_short_word_has_a_nearest_one_too() -> None:
+    assert one(HEAD + '[agents.a]\nkind = "py"\n').remedy == 'Did you mean "pi"? Known are "pi", "scripted"'
