@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.house import Inventory, adopt_orphans
 
@@ -22,8 +23,12 @@ _PLACES = {
 }
 
 
+settings.register_profile("house", deadline=None)  # a slow machine is no fault
+
+
 def pytest_configure() -> None:
     adopt_orphans()
+    settings.load_profile("house")
 
 
 @pytest.hookimpl(wrapper=True)
