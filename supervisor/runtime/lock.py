@@ -1,5 +1,5 @@
-"""A lock file: one process holds it, its death lets it go, and others learn who it is. Must never delete the file: whoever
-holds a deleted file's lock holds nothing."""
+"""A lock file: one process holds it, its death lets it go, and others learn who it is. Must never delete the file: a
+deleted file's lock holds nothing off."""
 
 from __future__ import annotations
 
