@@ -202,7 +202,7 @@ class Inventory:
             eventually_sync(lambda: not self._abandoned(), within=GRACE)
         left = self._abandoned()
         for group in left:
-            _remove(group)
+            end_group(group)
         return [f"cgroup {group}" for group in left]
 
     def _abandoned(self) -> list[Path]:
@@ -243,7 +243,15 @@ def _abandoned(group: Path) -> bool:
     return True
 
 
-def _remove(group: Path) -> None:
-    for directory, _, _ in os.walk(group, topdown=False):
-        with contextlib.suppress(OSError):
-            os.rmdir(directory)
+def end_group(group: Path) -> None:
+    """End what lives in a cgroup of the tests and remove it, with all below it."""
+
+    def removed() -> bool:
+        for directory, _, _ in os.walk(group, topdown=False):
+            with contextlib.suppress(OSError):  # something in it is still dying
+                os.rmdir(directory)
+        return not group.exists()
+
+    with contextlib.suppress(FileNotFoundError):
+        (group / "cgroup.kill").write_text("1")
+    eventually_sync(removed, what=f"{group} is removed")
