@@ -100,7 +100,9 @@ class Fleet:
         done = await trio.run_process(
             [*CTL, *args], cwd=cwd or self.at, stdin=stdin, capture_stdout=True, capture_stderr=True, check=False
         )
-        assert done.returncode == code, f"{args}: exit {done.returncode}\n{done.stdout.decode()}\n{done.stderr.decode()}"
+        assert done.returncode == code, (
+            f"{args}: exit {done.returncode}\n{done.stdout.decode()}\n{done.stderr.decode()}"
+        )
         return done.stdout.decode()
 
     async def json(self, *args: str, code: int = 0, cwd: Path | None = None) -> Any:

@@ -35,7 +35,7 @@ SHARED = {"supervisor.doors.verbs", "supervisor.doors.wire", "supervisor.doors.p
 STDLIB_ONLY = {"warden", "scripted", "ctl"}
 IMPURE = {
     "asyncio", "ctypes", "fcntl", "io", "logging", "multiprocessing", "os", "pathlib", "psutil", "random", "secrets",
-    "select", "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio", "uuid",
+    "select", "shutil", "signal", "socket", "subprocess", "tempfile", "threading", "time", "trio", "uuid",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "breakpoint"}
 CLOCKS = {"now", "utcnow", "today", "fromtimestamp"}
