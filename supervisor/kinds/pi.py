@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import cast
 
 from supervisor.core.facts import (
     Blocked,
@@ -182,7 +181,8 @@ class PiConversation:
         if self._sent or self._held or (self._running and not self._settled):
             return []
         self._command("get_session_stats")
-        error, outcome = self._refused or self._error, cast("Outcome", "ok")
+        outcome: Outcome = "ok"
+        error = self._refused or self._error
         if self._stop == "aborted":
             outcome = "aborted"
         elif error or self._stop == "error":
