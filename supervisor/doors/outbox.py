@@ -10,8 +10,8 @@ import trio
 
 
 class Outbox:
-    """Lines for one socket, in order. What the kernel takes at once is sent at once; `drop` is called, once, with the reason
-    why the rest will never be."""
+    """Lines for one socket, in order. What the kernel takes at once is sent at once; `drop` is called, once, with the
+    reason why the rest will never be."""
 
     def __init__(
         self,
