@@ -21,7 +21,7 @@ from supervisor.doors.outbox import Outbox
 from supervisor.doors.service import Call, Caller, Service
 from supervisor.runtime.peers import CREDENTIALS
 
-_CHUNK: Final = 64 * 1024
+_CHUNK: Final = 32 * 1024
 #: Lines taken before others get their turn.
 _LINES: Final = 32
 _SCM_MAX_FD: Final = 253
@@ -89,6 +89,7 @@ class Connection:
                     # Its writing has ended: what it asked is answered still, unless it has gone altogether.
                     watchers.start_soon(self._watch)
                 watchers.cancel_scope.cancel()
+        self._outbox.close()
 
     async def _watch(self) -> None:
         await hung_up(self._raw)
@@ -124,7 +125,8 @@ class Connection:
         item = self._read_line(line)
         ident = None if isinstance(item, bytes) else item.id
         if self._following:
-            self._outbox.put(wire.error(ident, wire.BUSY, "this connection follows: ask on another"))
+            self._asked.append(item)
+            self._refuse_the_rest()
         elif len(self._asked) >= self._service.limits.queue:
             message = f"{len(self._asked)} requests of this connection wait already: read their answers first"
             self._outbox.put(wire.error(ident, wire.BUSY, message))
@@ -135,6 +137,13 @@ class Connection:
             if not self._working:
                 self._working = True
                 self._tasks.start_soon(self._work)
+
+    def _refuse_the_rest(self) -> None:
+        """What comes after a request that goes on until the caller leaves would wait for ever."""
+        for item in self._asked:
+            ident = None if isinstance(item, bytes) else item.id
+            self._outbox.put(wire.error(ident, wire.BUSY, "this connection follows: ask on another"))
+        self._asked.clear()
 
     def _read_line(self, line: bytes | None) -> wire.Request | bytes:
         """The request, or the answer to what is none."""
@@ -184,6 +193,8 @@ class Connection:
             self._outbox.put(wire.notification(verb.name, params))
 
         self._following = verb.streams and request.params.get("follow") is True
+        if self._following:
+            self._refuse_the_rest()
         try:
             return await self._service.dispatch(
                 Call(principal, verb.name, request.params, notify, self._outbox.drained)

@@ -4,7 +4,6 @@ It answers nothing itself and must never wait for a caller."""
 from __future__ import annotations
 
 import contextlib
-import errno
 import socket
 from collections import Counter
 from functools import partial
@@ -19,7 +18,6 @@ from supervisor.doors.connection import Connection
 from supervisor.doors.listener import bind, keep
 from supervisor.doors.service import Caller, Limits, Service
 
-_SHORT: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 #: Seconds without accepting when the machine has no descriptor or memory left.
 _BREATH: Final = 0.1
 _OPERATORS: Final = "operator"
@@ -42,8 +40,9 @@ async def serve(path: Path, service: Service, *, task_status: trio.TaskStatus[Pa
                 service.on_fault("socket", f"{path} was deleted or replaced; it is bound again")
                 # Who had connected before is in the old socket's queue still.
                 accepting.cancel()
-                while door.take(bound.sock):
-                    pass
+                with contextlib.suppress(OSError):
+                    while door.take(bound.sock):
+                        pass
                 bound.close()
                 bound = fresh
     finally:
@@ -75,9 +74,7 @@ class _Door:
             raw, _ = listening.accept()
         except BlockingIOError:
             return False
-        except OSError as problem:
-            if problem.errno in _SHORT:
-                raise
+        except ConnectionAbortedError:
             return True  # that one has gone again
         raw.setblocking(False)
         try:

@@ -135,7 +135,7 @@ def _file(path: Path) -> tuple[int, int] | None:
 
 
 async def _lock(directory: Path) -> int:
-    """Held while a socket is put in place: two daemons that find one stale file must not remove each other's new one."""
+    """Held while a socket is put in place: two daemons that find a stale file must not remove each other's."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with trio.fail_after(_LOCK_PATIENCE):
@@ -207,8 +207,8 @@ async def keep(bound: Bound, fault: Callable[[str], None]) -> Bound:
 
 
 class Watch:
-    """Changes in a directory, by inotify; where the kernel has none left, by looking again now and then. A rename further
-    up shows in no event, so it looks again in any case, rarely."""
+    """Changes in a directory, by inotify; where the kernel has none left, by looking now and then. A rename further up
+    shows in no event, so it looks again in any case, rarely."""
 
     def __init__(self, directory: Path) -> None:
         self._fd: int = _LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -53,6 +53,11 @@ class Outbox:
         """Returns when nothing waits."""
         await self._empty.wait()
 
+    def close(self) -> None:
+        """Takes nothing any more."""
+        self._dead = True
+        self._held.clear()
+
     def _hold(self, rest: memoryview) -> None:
         self._held.append(rest)
         self._size += len(rest)
