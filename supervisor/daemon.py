@@ -214,4 +214,8 @@ def _fail(code: int, group: BaseExceptionGroup[Exception]) -> int:
 
 def leaves(group: BaseExceptionGroup[Exception]) -> list[Exception]:
     """The exceptions themselves, without the groups around them."""
-    return [leaf for error in group.exceptions for leaf in (leaves(error) if isinstance(error, BaseExceptionGroup) else [error])]
+    return [
+        leaf
+        for error in group.exceptions
+        for leaf in (leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    ]

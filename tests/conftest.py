@@ -12,6 +12,9 @@ import pytest
 from hypothesis import settings
 
 from tests.house import Inventory, adopt_orphans
+from tests.unprivileged import unprivileged
+
+__all__ = ["unprivileged"]
 from tests.systemd import user_manager
 
 __all__ = ["user_manager"]  # a fixture for every test, beside those below

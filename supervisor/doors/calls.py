@@ -54,7 +54,14 @@ def find_room(projects: Projects, by: Principal, params: Mapping[str, Any]) -> R
 def refused(no: Refusal) -> wire.Refusal:
     """A core refusal, as the wire carries it."""
     return wire.Refusal(
-        no.code, no.message, field=no.field, asked=no.asked, held=no.held, used=no.used, reserved=no.reserved, ask=no.ask
+        no.code,
+        no.message,
+        field=no.field,
+        asked=no.asked,
+        held=no.held,
+        used=no.used,
+        reserved=no.reserved,
+        ask=no.ask,
     )
 
 

@@ -1,5 +1,5 @@
-"""Names the caller at the other end of a Unix socket, by what the kernel says of it and nothing else. It reads, decides and must never
-signal, wait, or take a caller's word; whatever it cannot read to the end is nobody."""
+"""Names the caller at the other end of a Unix socket, by what the kernel says of it and nothing else. It reads,
+decides and must never signal, wait, or take a caller's word; whatever it cannot read to the end is nobody."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from supervisor.core.authority import Agent, Nobody, Operator, Principal
 SO_PEERPIDFD: Final = 77
 #: struct ucred: pid, uid, gid.
 CREDENTIALS: Final = struct.Struct("=iII")
-#: A person's shell has some ten ancestors. Whoever hides behind more is nobody, and costs us no more than this many reads.
+#: A person's shell has some ten ancestors. Whoever hides behind more is nobody, and costs us no more than this many
+#: reads.
 DEEPEST: Final = 256
 _ATTEMPTS: Final = 4
 
@@ -69,9 +70,9 @@ def _nothing(_pid: int) -> str | None:
 
 @frozen
 class Peers:
-    """Everything a caller is judged by. `runs` names the leader of each living run; `daemon` are our own processes, the warden's
-    included; `mark_of` and `cell_of` answer the mark a process carries and the agent whose cell it lies in, None if neither.
-    A mapping may change at any time: it is read afresh."""
+    """Everything a caller is judged by. `runs` names the leader of each living run; `daemon` are our own processes,
+    the warden's included; `mark_of` and `cell_of` answer the mark a process carries and the agent whose cell it lies
+    in, None if neither. A mapping may change at any time: it is read afresh."""
 
     uid: int
     runs: Mapping[Identity, Agent]
@@ -122,9 +123,10 @@ class Peers:
             except OSError as problem:
                 why = f"the ancestry of process {pid} cannot be read: {problem.strerror}"
                 continue
-            # As long as the pidfd's process lives its pid is its own, so what was read under that number was read of it. A link
-            # that is what it was has the parent it had: an orphan falls to an ancestor, never to a process that is younger.
-            # So one reading of all the links again, after everything else, vouches for all that was read in between.
+            # As long as the pidfd's process lives its pid is its own, so what was read under that number was read of
+            # it. A link that is what it was has the parent it had: an orphan falls to an ancestor, never to a process
+            # that is younger. So one reading of all the links again, after everything else, vouches for all that was
+            # read in between.
             if exited(pidfd):
                 break
             if intact(chain):
@@ -243,8 +245,8 @@ def exited(pidfd: int) -> bool:
 
 
 def _pidfd(sock: socket.socket, pid: int) -> int:
-    """A pidfd of who connected. A reaped peer's reads as exited; before Linux 6.5 its pid may by then be another's, and what
-    is left is that such a process has to hold the connection open."""
+    """A pidfd of who connected. A reaped peer's reads as exited; before Linux 6.5 its pid may by then be another's,
+    and what is left is that such a process has to hold the connection open."""
     try:
         return sock.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
     except OSError as problem:
