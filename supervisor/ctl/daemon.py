@@ -1,5 +1,5 @@
-"""Starts a daemon of our own package and waits until it answers. It never picks a `supervisord` by name alone: PATH may hold
-another program that is called so."""
+"""Starts a daemon of our own package and waits until it answers. It never picks a `supervisord` by name alone: another
+program is called so too."""
 
 from __future__ import annotations
 
@@ -52,10 +52,14 @@ def start(place: Place, *, quiet: bool = False) -> Client:
     """A daemon in a session of its own, which outlives this command; its output goes to `daemon.log`."""
     log = paths.daemon_log(place.state)
     process, begun_at = launch(command(), log, place.environ)
+    return wait(place, process, log, begun_at, quiet=quiet)
+
+
+def wait(place: Place, process: subprocess.Popen[bytes], log: str, begun_at: int, *, quiet: bool = False) -> Client:
+    """A connection, once it answers. When it dies its last words are in the failure."""
     begun = time.monotonic()
     ended: float | None = None
     with Progress("the daemon to start", quiet=quiet) as progress:
-        told = 0
         while True:
             try:
                 return connect(place.sockets, place.uid)
@@ -70,9 +74,7 @@ def start(place: Place, *, quiet: bool = False) -> Client:
             if now - begun > PATIENCE:
                 words = f"the daemon (pid {process.pid}) did not answer within {PATIENCE:g} s"
                 raise _dead(log, begun_at, words, TIMED_OUT)
-            if now - begun > told + 1:
-                told += 1
-                progress.tick(now - begun)
+            progress.tick(now - begun)
             time.sleep(_STEP)
 
 
@@ -85,7 +87,7 @@ def launch(argv: Sequence[str], log: str, environ: Mapping[str, str]) -> tuple[s
         raise Failure(NO_DAEMON, f"the daemon's log cannot be written: {error.filename}: {error.strerror}") from None
     try:
         at = os.fstat(out).st_size
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603  our own script, or our own interpreter
             argv,
             stdin=subprocess.DEVNULL,
             stdout=out,
