@@ -141,8 +141,9 @@ def plan(errand: Errand, verb: str, what: Mapping[str, Any]) -> Iterable[str]:
         yield f"{verb} would end nothing"
         return
     yield f"{verb} would end {_many(len(agents), 'agent')} and {_many(processes, 'process')}{within}:"
+    top = min(int(agent.get("depth") or 0) for agent in agents)
     for agent in agents:
-        indent = "  " * (int(agent.get("depth") or 0) + 1)
+        indent = "  " * (int(agent.get("depth") or 0) - top + 1)
         state = errand.word(agent.get("state"))
         state = errand.screen.style(state, STATE_STYLE.get(state, ""))
         yield f"{indent}{errand.who(agent)}  {state}{_unsettled(agent)}"

@@ -75,17 +75,31 @@ def _worded() -> list[tuple[str, str]]:
     return sorted({(param.option, _WORDS[param.name]) for param in every if param.name in _WORDS})
 
 
+def _bash_case(pattern: str, words: str) -> str:
+    """One branch that completes with what `compgen` makes of `words`."""
+    return f'        {pattern}) COMPREPLY=($(compgen {words} -- "$word")); return ;;'
+
+
 def bash() -> str:
     """For bash."""
-    verbs = " ".join(KNOWN)
-    per_verb = "\n".join(
-        f"        {name}) options={' '.join(param.option for param in options(verb))!r} ;;"
+    agents = '-W "$(supervisorctl completion --names 2>/dev/null)"'
+    valued = [_bash_case(option, f'-W "{words}"') for option, words in _worded()]
+    valued += [_bash_case("|".join(_valued("agent")), agents), _bash_case("|".join(_valued("path")), "-f")]
+    first = [_bash_case("|".join(_positional("agent")), agents), _bash_case("|".join(_positional("path")), "-f")]
+    first.append(_bash_case("completion", f'-W "{" ".join(SHELLS)}"'))
+    per_verb = [
+        f"        {name}) options='{' '.join(param.option for param in options(verb))}' ;;"
         for name, verb in KNOWN.items()
+    ]
+    return _BASH.format(
+        verbs=" ".join(KNOWN),
+        valued="\n".join(valued),
+        per_verb="\n".join(per_verb),
+        first="\n".join(first),
     )
-    worded = "\n".join(
-        f'        {option}) COMPREPLY=($(compgen -W "{words}" -- "$word")); return ;;' for option, words in _worded()
-    )
-    return f"""# bash completion for supervisorctl and disband; made by `supervisorctl completion bash`
+
+
+_BASH = """# bash completion for supervisorctl and disband; made by `supervisorctl completion bash`
 _supervisorctl() {{
     local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" verb="" options="" at=1
     COMPREPLY=()
@@ -102,9 +116,7 @@ _supervisorctl() {{
         done
     fi
     case "$before" in
-{worded}
-        {"|".join(_valued("agent"))}) COMPREPLY=($(compgen -W "$(supervisorctl completion --names 2>/dev/null)" -- "$word")); return ;;
-        {"|".join(_valued("path"))}) COMPREPLY=($(compgen -f -- "$word")); return ;;
+{valued}
     esac
     if [ -z "$verb" ]; then
         COMPREPLY=($(compgen -W "{verbs} --help --version --json --project" -- "$word"))
@@ -118,12 +130,7 @@ _supervisorctl() {{
         return
     fi
     case "$verb" in
-        {"|".join(_positional("agent"))})
-            COMPREPLY=($(compgen -W "$(supervisorctl completion --names 2>/dev/null)" -- "$word")) ;;
-        {"|".join(_positional("path"))})
-            COMPREPLY=($(compgen -f -- "$word")) ;;
-        completion)
-            COMPREPLY=($(compgen -W "{" ".join(SHELLS)}" -- "$word")) ;;
+{first}
     esac
 }}
 complete -F _supervisorctl supervisorctl disband

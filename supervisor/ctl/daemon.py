@@ -31,10 +31,10 @@ _PROGRAM = "import sys; from supervisor.warden import main; sys.exit(main())"
 
 def command() -> list[str]:
     """How to start our daemon: the script that was installed beside this one, else the module itself."""
-    beside = [os.path.dirname(os.path.realpath(sys.argv[0])), os.path.dirname(sys.executable)]
-    for directory in beside:
-        script = os.path.join(directory, "supervisord")
-        if directory and os.access(script, os.X_OK) and _ours(script):
+    named = sys.argv[0] if os.sep in sys.argv[0] else sys.executable
+    for program in (os.path.realpath(named), sys.executable):
+        script = os.path.join(os.path.dirname(program), "supervisord")
+        if os.access(script, os.X_OK) and _ours(script):
             return [script]
     return [sys.executable, "-Pc", _PROGRAM]
 

@@ -65,7 +65,7 @@ def _directory() -> str:
     longest = paths.door(os.path.join(home, "run", paths.APP), "x" * 49, "a99999")
     if len(os.fsencode(longest)) > paths.SOCKET_LIMIT:
         os.rmdir(home)
-        home = tempfile.mkdtemp(prefix="fleet-demo-", dir="/tmp")  # noqa: S108  made anew, 0700, and short
+        home = tempfile.mkdtemp(prefix="fleet-demo-", dir="/tmp")  # made anew, 0700, and short
     return home
 
 

@@ -137,6 +137,7 @@ class _View:
     def paint(self, terminal: _Terminal) -> None:
         """The whole picture in one write: home, each line with what follows it cleared, then all below."""
         screen = Screen.of(sys.stdout, _without_size(self.errand.place.environ))
+        screen.width -= 1  # a line that reaches the last column would lose its last sign to what clears the rest
         room = max(1, screen.height - 1)
         fold = Fold(everything=self.everything, rows=max(4, room - 4))
         lines = draw(self.answer, screen, fold, since=time.monotonic() - self.fetched)
