@@ -78,7 +78,7 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, fr
 
 def _changes(errand: Errand, told: Mapping[str, Any], modal: str) -> Iterable[str]:
     """Grants first: who may do more is what a person must see."""
-    for word in ("grants", "changed", "started", "stopped"):
+    for word in ("grants", "changed", "restarted", "started", "stopped"):
         each: Sequence[object] = told.get(word) or ()
         if each:
             label = "granted" if word == "grants" else word
