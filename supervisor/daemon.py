@@ -20,7 +20,7 @@ from supervisor.core import facts
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.refusals import Refusal
 from supervisor.core.state import Project
-from supervisor.doors import paths, wire
+from supervisor.doors import paths
 from supervisor.doors.accepting import Accepting
 from supervisor.doors.asks import Asks
 from supervisor.doors.control import serve
@@ -143,7 +143,7 @@ class Daemon:
             resolve=peers.resolve,
             dispatch=self._dispatch,
             on_foreign=self._foreign,
-            on_refused=self._refused,
+            on_refused=self._record,
             on_fault=self.projects.fault,
         )
 
@@ -152,9 +152,6 @@ class Daemon:
 
     def _foreign(self, owner: Principal, writer: Principal) -> None:
         self._record(owner, "connect", Refusal("nobody", f"{writer} wrote on a connection of {owner}; it was closed"))
-
-    def _refused(self, by: Principal, verb: str, refusal: wire.Refusal) -> None:
-        self._record(by, verb, Refusal(**refusal.data))  # type: ignore[arg-type]  # the wire's refusal is the core's
 
     def _record(self, by: Principal, verb: str, refusal: Refusal) -> None:
         desk = (

@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import trio
 from attrs import asdict
 
 from supervisor import config
 from supervisor.core import facts, requests
 from supervisor.core.facts import Fact
-from supervisor.core.refusals import Refusal
+from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.doors import calls, paths, wire
 from supervisor.doors.calls import Plain
 from supervisor.doors.service import Call
@@ -34,14 +35,15 @@ class Accepting:
         if content is None or not params.get("file"):
             raise wire.BadParams("content", "up and reload take a file and its content")
         try:
-            loaded = config.parse(content, file, personal=self._personal)
+            # A file of thousands of agents takes its time; the loop does not wait for it.
+            loaded = await trio.to_thread.run_sync(lambda: config.parse(content, file, personal=self._personal))
         except config.ConfigError as error:
             problems = [asdict(problem) for problem in error.problems]
             raise wire.WireError(
                 wire.REFUSED, str(error), {"code": "config", "message": str(error), "problems": problems}
             ) from None
         if call.verb == "reload" and not any(room.project.file == file for room in self._projects.rooms.values()):
-            raise wire.Refusal("down", f"{file} is not up; `supervisorctl up` runs it", field="file", asked=file)
+            raise refuse("down", f"{file} is not up; `supervisorctl up` runs it", field="file", asked=file)
         room = self._projects.for_file(file, paths.project_id(loaded.fleet.name, file))
         request = requests.Up(
             file, loaded.sha256, str(params.get("path") or ""), loaded.fleet, again=call.verb == "reload"
@@ -49,7 +51,7 @@ class Accepting:
         if params.get("plan"):
             decided = room.desk.plan(call.principal, request)
             if isinstance(decided, Refusal):
-                raise calls.refused(decided)
+                raise RefusedError(decided)
             return self._came_to(room, decided, None)
         (room.directory / ACCEPTED).write_text(content, "utf-8")
         answer = await calls.ask(room, call.principal, request)

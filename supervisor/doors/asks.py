@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-
 from supervisor.core import facts, requests, view
+from supervisor.core.refusals import refuse
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
 from supervisor.doors import calls, wire
@@ -170,7 +170,7 @@ class Asks:
         await calls.within(params, f"the start of {node.name}", lambda: room.desk.until(node.id, over))
         if node.away or node.state == "stopping":
             why = node.reason or (f"its run ended: {view.agent(room.project, node, 0.0)['exit']}")
-            raise wire.Refusal("state", f"{node.name} did not come up: {why}", field="state", held=node.state)
+            raise refuse("state", f"{node.name} did not come up: {why}", field="state", held=node.state)
 
 
 _FORK = (

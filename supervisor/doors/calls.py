@@ -11,7 +11,7 @@ from supervisor.core import facts, view
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.decide.gate import reach
 from supervisor.core.grants import Grant
-from supervisor.core.refusals import Refusal, RefusedError
+from supervisor.core.refusals import RefusedError
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
 from supervisor.doors import wire
@@ -43,41 +43,21 @@ def _texts(params: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
 
 def find_room(projects: Projects, by: Principal, params: Mapping[str, Any]) -> Room:
     """The project of a call: an agent's own, wherever it stands; the one a person names or stands in."""
-    try:
-        if isinstance(by, Agent):
-            return projects.of_agent(by)
-        return projects.find(str(params.get("project") or ""), str(params.get("cwd") or ""))
-    except RefusedError as no:
-        raise refused(no.refusal) from None
-
-
-def refused(no: Refusal) -> wire.Refusal:
-    """A core refusal, as the wire carries it."""
-    return wire.Refusal(
-        no.code,
-        no.message,
-        field=no.field,
-        asked=no.asked,
-        held=no.held,
-        used=no.used,
-        reserved=no.reserved,
-        ask=no.ask,
-    )
+    if isinstance(by, Agent):
+        return projects.of_agent(by)
+    return projects.find(str(params.get("project") or ""), str(params.get("cwd") or ""))
 
 
 def target(room: Room, by: Principal, text: str, verb: str) -> Node:
-    """The agent that a read is about."""
-    try:
-        return reach(room.project, by, text, verb)
-    except RefusedError as no:
-        raise refused(no.refusal) from None
+    """The agent that a call is about."""
+    return reach(room.project, by, text, verb)
 
 
 async def ask(room: Room, by: Principal, request: Request) -> Answer:
     """Ask the desk; returns when the answer is on disk."""
     answer = room.desk.ask(by, request)
     if answer.refusal is not None:
-        raise refused(answer.refusal)
+        raise RefusedError(answer.refusal)
     await answer.durable.wait()
     return answer
 

@@ -15,7 +15,7 @@ from supervisor.core import save, view
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.facts import Fact
 from supervisor.core.names import sees
-from supervisor.doors import calls, wire
+from supervisor.core.refusals import RefusedError, refuse
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.service import Call
 from supervisor.runtime import codec, transcript
@@ -71,7 +71,7 @@ class Reads:
             return view.whoami(room.project, room.project.agents[call.principal.agent])
         try:
             project = self._room(call)[0].project.name
-        except wire.Refusal:
+        except RefusedError:
             project = None
         return {"principal": "operator", "project": project}
 
@@ -138,14 +138,15 @@ class Reads:
         """Each value of the accepted content, with its origin."""
         room, _ = self._room(call)
         content = (room.directory / ACCEPTED).read_text("utf-8")
-        loaded = config.parse(content, room.project.file, personal=self._personal)
+        file = room.project.file
+        loaded = await trio.to_thread.run_sync(lambda: config.parse(content, file, personal=self._personal))
         return {"values": config.explain(loaded)}
 
     async def save(self, call: Call) -> Plain:
         """The live tree's agents as the content of a file."""
         room, _ = self._room(call)
         if room.project.fleet is None:
-            raise wire.Refusal("down", "the project has no accepted content yet")
+            raise refuse("down", "the project has no accepted content yet")
         return {"content": config.dump(save.as_fleet(room.project, room.project.fleet))}
 
 

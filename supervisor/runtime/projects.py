@@ -153,6 +153,6 @@ def _standing_in(rooms: list[Room], cwd: str) -> list[Room]:
     real = os.path.realpath(cwd)
     above: Callable[[Room], bool] = lambda room: (real + "/").startswith(
         os.path.dirname(room.project.file).rstrip("/") + "/"
-    )  # noqa: E731
+    )
     found = sorted(filter(above, rooms), key=lambda room: len(os.path.dirname(room.project.file)))
     return found[-1:]
