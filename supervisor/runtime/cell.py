@@ -1,4 +1,4 @@
-"""What containment is, seen from a host: one cell per agent, in which its runs live and from which nothing gets away."""
+"""What containment is to a host: one cell per agent, in which its runs live and from which nothing gets away."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from attrs import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import trio
 
     from supervisor.core.facts import Killed
     from supervisor.core.spec import Stdio
@@ -53,8 +55,11 @@ class Cell(Protocol):
         """SIGKILL again and again until nothing lives or the time is over: (killed, unkillable). The leader is in
         neither while it can be killed; its exit says how it ended."""
 
-    async def changed(self) -> None:
-        """A member ended (or a second went by)."""
+    def change(self) -> trio.Event:
+        """The event of the next end of a member: take it before you look, so that none between is missed."""
+
+    async def changed(self, change: trio.Event) -> None:
+        """That event, or a second went by."""
 
     async def emptied(self) -> None:
         """Nothing of the run lives."""
@@ -78,6 +83,12 @@ class Containment(Protocol):
 
     def reap(self) -> None:
         """Collect what has ended, and wake whoever waits for it."""
+
+    def agent_of(self, pid: int) -> str | None:
+        """The agent in whose cgroup this process stands. It may contradict an ancestry, never name a caller."""
+
+    def mark_of(self, pid: int) -> str | None:
+        """The agent whose mark this process carries; "?" for one that has left."""
 
     def unclaimed(self) -> tuple[int, ...]:
         """Adopted processes that carry no sign of whose they are. They end with the containment."""

@@ -1,5 +1,5 @@
-"""Containment by cgroups: one directory per agent inside its parent's, processes in its `self` leaf, one write that kills
-all of it. The daemon is a subreaper here as well: what moves itself to another cgroup is found by its ancestry."""
+"""Containment by cgroups: one directory per agent inside its parent's, processes in its `self` leaf, and one write that
+kills all of it. The daemon is a subreaper here too: what moves itself to another cgroup is found by its ancestry."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from supervisor.runtime.subreaper import Identity, Seen, Subreaper, SubreaperCel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import trio
+
     from supervisor.core.facts import Killed
     from supervisor.runtime.cell import Cell, Tier
     from supervisor.runtime.cgroupfs import Place
@@ -25,7 +27,7 @@ DAEMON, OWN = "daemon", "self"
 
 
 class Cgroups(Subreaper):
-    """All cells of this daemon, under a directory in the cgroup that it was started in. OSError where that is not ours."""
+    """All cells of this daemon, in a directory of the cgroup it was started in. OSError where that is not ours."""
 
     tier: Tier = "cgroup"
 
@@ -36,25 +38,25 @@ class Cgroups(Subreaper):
         try:
             self.leaf = self.top.below(DAEMON)
             os.mkdir(self.leaf.directory)
-            if not os.path.exists(f"{self.leaf.directory}/cgroup.kill"):
-                raise OSError("this kernel has no cgroup.kill (it came with Linux 5.14)")
+            os.stat(f"{self.leaf.directory}/cgroup.kill")  # it came with Linux 5.14
             # A cgroup with processes in it cannot hand controllers down, so the daemon stands in a leaf.
             cgroupfs.join(self.leaf.directory)
             self.watch = Watch()
-        except OSError:
+            super().__init__(instance)
+        except (OSError, ValueError):
             self._leave()
             raise
-        super().__init__(instance)
 
     def cell(self, agent: str, parent: Cell | None) -> Cell:
         return CgroupCell(self, agent, parent.place if isinstance(parent, CgroupCell) else self.top)
 
     def agent_of(self, pid: int) -> str | None:
-        name = marks.cgroup(pid)
-        if name is None or not self.top.holds(name):
+        name = marks.cgroup(pid) or ""
+        if not self.top.holds(name) or self.leaf.holds(name):
             return None
-        *above, leaf = name.removeprefix(self.top.name).strip("/").split("/")
-        return above[-1] if above and leaf == OWN else None
+        inner = name[len(self.top.name) :].strip("/").split("/")
+        # An agent may make cgroups of its own in its `self`; the agent's name stands before that.
+        return (inner[: inner.index(OWN)] if OWN in inner else inner)[-1]
 
     def close(self) -> None:
         super().close()
@@ -89,9 +91,9 @@ class CgroupCell(SubreaperCell):
     def living(self) -> bool:
         return super().living() or cgroupfs.populated(self._own.directory)
 
-    async def changed(self) -> None:
+    async def changed(self, change: trio.Event) -> None:
         self._group.watch.start()
-        await super().changed()
+        await super().changed(change)
 
     def close(self) -> None:
         super().close()

@@ -9,7 +9,7 @@ import signal
 import time
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import frozen
@@ -65,7 +65,6 @@ class Subreaper:
     tier: Tier = "warden"
 
     def __init__(self, instance: int) -> None:
-        marks.compose(instance, 1)  # the number is sound
         self.instance = instance
         self.adopted = Adopted(instance)
         self._number = 0
@@ -87,6 +86,17 @@ class Subreaper:
     def reap(self) -> None:
         collect(self.adopted.ending)
 
+    def agent_of(self, pid: int) -> str | None:
+        del pid
+        return None
+
+    def mark_of(self, pid: int) -> str | None:
+        mark = marks.marked(pid)
+        if mark is None or mark[0] != self.instance:
+            return None
+        owner = self.adopted.numbers.get(mark[1])
+        return owner.agent if owner is not None else "?"
+
     def unclaimed(self) -> tuple[int, ...]:
         return self.adopted.unclaimed()
 
@@ -104,11 +114,10 @@ class Subreaper:
 class SubreaperCell:
     """One agent's place; see `cell.Cell`."""
 
-    cgroup: ClassVar[str | None] = None
-
     def __init__(self, group: Subreaper, agent: str) -> None:
         self.agent = agent
         self.run = 0
+        self.cgroup: str | None = None  # the directory its processes start in
         self._group = group
         self._process: Process | None = None
         self._number = 0
@@ -191,14 +200,17 @@ class SubreaperCell:
         self._change.set()
         self._change = trio.Event()
 
-    async def changed(self) -> None:
+    def change(self) -> trio.Event:
+        return self._change
+
+    async def changed(self, change: trio.Event) -> None:
         with trio.move_on_after(SLOW):
-            await self._change.wait()
+            await change.wait()
 
     async def emptied(self) -> None:
         await trio.lowlevel.checkpoint()
-        while self._lives():
-            await self.changed()
+        while (change := self.change()) and self._lives():
+            await self.changed(change)
 
     def _lives(self) -> bool:
         try:
