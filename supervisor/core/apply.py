@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from attrs import evolve
+
 from supervisor.core import budgets, facts
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
@@ -20,7 +22,7 @@ def apply(project: Project, fact: Fact, at: float) -> None:
     handler = _BY_FACT.get(type(fact))
     if handler is None:
         return
-    if not hasattr(fact, "agent") or isinstance(fact, facts.Born | facts.Refused):
+    if not hasattr(fact, "agent") or isinstance(fact, facts.Born):
         handler(project, fact, at)
         return
     node = project.agents.get(fact.agent)
@@ -35,6 +37,7 @@ def apply(project: Project, fact: Fact, at: float) -> None:
     name = type(fact).__name__
     moved = node.state if isinstance(fact, facts.Handed) and not fact.turn else after(node.state, name, to)
     if moved != node.state and fact.agent in project.agents:
+        node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
         was_away, node.state, node.since = node.state in AWAY, moved, at
         project.living += was_away - (moved in AWAY)
 
@@ -62,7 +65,16 @@ def _refused(project: Project, fact: facts.Refused, _at: float) -> None:
 
 def _born(project: Project, fact: facts.Born, at: float) -> None:
     node = Node(
-        fact.agent, fact.name, fact.parent, fact.spec, fact.grant, fact.declared, fact.by, at, at, fact.replaces
+        fact.agent,
+        fact.name,
+        fact.parent,
+        fact.spec,
+        fact.grant,
+        fact.declared,
+        fact.by,
+        at,
+        at,
+        fact.replaces,
     )
     node.model = fact.spec.model
     project.agents[node.id] = node
@@ -101,7 +113,7 @@ def _granted(project: Project, node: Node, fact: facts.Granted) -> None:
 
 
 def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
-    node.warned.add((fact.field, fact.percent))
+    node.warned |= {(fact.field, at) for at in (80, 100) if at <= fact.percent}
 
 
 def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
@@ -130,6 +142,7 @@ def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
 def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     handed = [item for item in node.inbox if item.id in fact.inputs]
     node.inbox = [item for item in node.inbox if item.id not in fact.inputs]
+    node.handed += handed
     node.task = next((item for item in handed if item.sort != "digest"), node.task)
     node.introduced, node.waiting_on = True, ""
     if fact.turn:
@@ -143,6 +156,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
 
 
 def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
+    node.handed.clear()
     node.text = fact.text
     node.reason = fact.error
     node.last = first_line(fact.error or fact.text) or node.last
@@ -152,13 +166,10 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
     for report in fact.reports:
         # Turns are counted by what starts them, never by what a program says of them.
         added = node.meter.book(report)
-        _spend(project, node, Usage(*(getattr(added, name) for name in _TAKEN), cost=added.cost))
+        _spend(project, node, evolve(added, turns=0))
         if report.context is not None:
             node.context = report.context
         node.model = report.model or node.model
-
-
-_TAKEN = ("input", "cache_read", "cache_write", "output", "reasoning", "calls")
 
 
 def _spend(project: Project, node: Node, added: Usage) -> None:
@@ -177,7 +188,12 @@ def _spoke(_project: Project, node: Node, fact: facts.Spoke) -> None:
 
 
 def _said(_project: Project, node: Node, fact: facts.Said) -> None:
-    node.status, node.verdict, node.summary, node.waiting_on = fact.status, fact.verdict, fact.summary, fact.waiting_on
+    node.status, node.verdict, node.summary, node.waiting_on = (
+        fact.status,
+        fact.verdict,
+        fact.summary,
+        fact.waiting_on,
+    )
 
 
 def _blocked(_project: Project, node: Node, fact: facts.Blocked) -> None:
@@ -203,11 +219,13 @@ def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
 
 
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
+    node.handed.clear()
     node.alive, node.pid, node.exit, node.killed = False, 0, fact, fact.killed
     node.lasted += fact.lasted
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
+    node.handed.clear()
     node.alive, node.pid = False, 0
 
 

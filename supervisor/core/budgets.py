@@ -108,15 +108,22 @@ def exhausted(project: Project, node: Node) -> tuple[str, Node] | None:
     return None
 
 
-def crossed(project: Project, touched: list[Node], field: str) -> list[tuple[Node, int]]:
-    """Which of the touched accounts stand at 80 or 100 percent and were not warned of it yet."""
-    found: list[tuple[Node, int]] = []
-    for node in touched:
-        account = node.accounts.get(field)
-        if account is None or field == "descendants":
+def crossed(node: Node, field: str) -> int:
+    """100 or 80 where the account stands at that many percent and was not warned of it yet; else 0."""
+    account = node.accounts[field]
+    used = (account.spent + account.reserved) * 100
+    return next((at for at in (100, 80) if used >= account.held * at and (field, at) not in node.warned), 0)
+
+
+def margin(project: Project, node: Node, added: Usage) -> bool:
+    """Whether this much more usage reaches no threshold of any account that the agent spends from."""
+    for field, amount in amounts(added).items():
+        holder = project.holder(node, field)
+        if holder is None or not amount:
             continue
+        account = holder.accounts[field]
         used = account.spent + account.reserved
-        for percent in (80, 100):
-            if used * 100 >= account.held * percent and (field, percent) not in node.warned:
-                found.append((node, percent))
-    return found
+        marks = (account.held * 80, account.held * 100)
+        if account.over or any(used * 100 < mark <= (used + amount) * 100 for mark in marks):
+            return False
+    return True

@@ -88,13 +88,13 @@ class Refused:
 
     verb: str
     code: str
+    message: str = ""
     field: str = ""
-    asked: str = ""
-    held: str = ""
-    used: str = ""
-    reserved: str = ""
+    asked: int | float | str | None = None
+    held: int | float | str | None = None
+    used: int | float | str | None = None
+    reserved: int | float | str | None = None
     ask: str = ""
-    agent: str = ""
     times: int = 1
 
 
@@ -195,12 +195,14 @@ class Queued:
 
 @frozen
 class Handed:
-    """Texts go to the program in this order. `turn` says that a turn starts with them."""
+    """Texts go to the program in this order. `turn` says that a turn starts with them, `introduce` that the
+    conversation is new and the agent is told first who it is."""
 
     agent: str
     run: int
     inputs: tuple[str, ...]
     turn: bool
+    introduce: bool = False
 
 
 @frozen
@@ -343,9 +345,10 @@ class BackedOff:
 
 @frozen
 class Due:
-    """The wait of a backoff is over."""
+    """The wait of a backoff is over; `run` is the one before it."""
 
     agent: str
+    run: int
 
 
 @frozen

@@ -6,6 +6,8 @@ from typing import Literal
 
 from attrs import asdict, frozen
 
+Value = int | float | str | None
+
 #: Every reason there is. The docs' table and one invariant of the state machine test stand behind each.
 Code = Literal[
     "nobody",  # the caller has no name
@@ -30,20 +32,21 @@ Code = Literal[
 
 @frozen
 class Refusal:
-    """Why a request was refused. Numbers are given as people write them; `ask` names who could allow it."""
+    """Why a request was refused. Counts are whole numbers, `cost` is in USD, `wall` in seconds; sets are text.
+    What does not apply is None; `ask` names who could allow it: an agent, or `operator`."""
 
     code: Code
     message: str
     field: str = ""
-    asked: str = ""
-    held: str = ""
-    used: str = ""
-    reserved: str = ""
+    asked: Value = None
+    held: Value = None
+    used: Value = None
+    reserved: Value = None
     ask: str = ""
 
-    def plain(self) -> dict[str, str]:
+    def plain(self) -> dict[str, Value]:
         """The wire's shape."""
-        return {str(key): str(value) for key, value in asdict(self).items()}
+        return asdict(self)
 
 
 class RefusedError(Exception):
@@ -54,6 +57,16 @@ class RefusedError(Exception):
         self.refusal = refusal
 
 
-def refuse(code: Code, message: str, **fields: str) -> RefusedError:
+def refuse(
+    code: Code,
+    message: str,
+    *,
+    field: str = "",
+    asked: Value = None,
+    held: Value = None,
+    used: Value = None,
+    reserved: Value = None,
+    ask: str = "",
+) -> RefusedError:
     """A refusal to raise."""
-    return RefusedError(Refusal(code, message, **fields))
+    return RefusedError(Refusal(code, message, field, asked, held, used, reserved, ask))

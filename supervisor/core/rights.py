@@ -53,8 +53,15 @@ def check(project: Project, parent: Node | None, asked: Grant) -> None:
                 field=field,
                 asked=", ".join(missing),
                 held=", ".join(held) if isinstance(held, tuple) else "",
-                ask=parent.id,
+                ask=parent.name,
             )
     for field in SWITCHES:
         if getattr(asked, field) is True and effective(project, parent, field) is False:
-            raise refuse("rights", f"{parent.name} may not {field}", field=field, asked="yes", held="no", ask=parent.id)
+            raise refuse(
+                "rights",
+                f"{parent.name} may not {field}",
+                field=field,
+                asked="yes",
+                held="no",
+                ask=parent.name,
+            )

@@ -66,6 +66,7 @@ class Node:
     reason: str = ""
     # its work
     inbox: list[Input] = Factory(list)
+    handed: list[Input] = Factory(list)
     task: Input | None = None
     tasks: int = 0
     last: str = ""
@@ -76,6 +77,7 @@ class Node:
     waiting_on: str = ""
     garbled: int = 0
     leaving: str = ""
+    until: float | None = None
     # what it holds and spent
     accounts: dict[str, Account] = Factory(dict)
     seat: str = ""

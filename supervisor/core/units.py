@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
-_COUNT = re.compile(r"(\d+(?:\.\d+)?)([kMG]?)")
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+)ms)?")
-_MONEY = re.compile(r"\$?(\d+(?:\.\d{1,9})?)(?: ?USD)?")
+# Compiled where used, and Decimal imported there: the client pays for neither while it only shows numbers.
+_COUNT = r"([0-9]+(?:\.[0-9]+)?)([kMG]?)"
+_DURATION = r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+(?:\.[0-9]+)?)s)?(?:([0-9]+)ms)?"
+_MONEY = r"\$?([0-9]+(?:\.[0-9]{1,9})?)(?: ?USD)?"
 _FACTOR = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _NANO = 1_000_000_000
 #: No count, duration or sum in this project is larger; a larger one is a slip of the pen.
@@ -16,9 +16,11 @@ LARGEST = 10**15
 
 def count(text: str) -> int:
     """`300k` → 300000. Raises ValueError with what is accepted."""
-    found = _COUNT.fullmatch(text.strip())
+    found = re.fullmatch(_COUNT, text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no count: write a whole number, or one with k, M or G, such as 300k or 1.5M")
+    from decimal import Decimal
+
     value = Decimal(found[1]) * _FACTOR[found[2]]
     if value != int(value):
         raise ValueError(f"{text!r} is no whole number")
@@ -29,7 +31,7 @@ def count(text: str) -> int:
 
 def duration(text: str) -> float:
     """`1h30m` → 5400.0 seconds. Raises ValueError with what is accepted."""
-    found = _DURATION.fullmatch(text.strip())
+    found = re.fullmatch(_DURATION, text.strip())
     if found is None or not any(part is not None for part in found.groups()):
         raise ValueError(f"{text!r} is no duration: write a number with its unit, such as 10s, 500ms, 5m or 1h30m")
     days, hours, minutes, seconds, milli = (float(part or 0) for part in found.groups())
@@ -41,9 +43,11 @@ def duration(text: str) -> float:
 
 def money(text: str) -> int:
     """`0.25`, `$0.25` or `0.25 USD` → 250000000 nano-USD. Raises ValueError with what is accepted."""
-    found = _MONEY.fullmatch(text.strip())
+    found = re.fullmatch(_MONEY, text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no sum: write US dollars, such as 2.50")
+    from decimal import Decimal
+
     value = int(Decimal(found[1]) * _NANO)
     if value > LARGEST * _NANO:
         raise ValueError(f"{text!r} is larger than {LARGEST} USD")
@@ -74,5 +78,7 @@ def show_duration(seconds: float) -> str:
 
 def show_money(nano: int) -> str:
     """250000000 → `$0.25`; small sums keep four digits."""
-    value = Decimal(nano) / _NANO
-    return f"${value:.2f}" if value >= 1 or nano == 0 else f"${value:.4f}"
+    digits = 2 if nano >= _NANO or nano == 0 else 4
+    unit = 10**digits
+    whole, part = divmod((nano * unit + _NANO // 2) // _NANO, unit)
+    return f"${whole}.{part:0{digits}d}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from supervisor.core import rights
 from supervisor.core.grants import BOUNDS
+from supervisor.core.ledger import NANO
 from supervisor.core.state import Node, Project
 from supervisor.core.units import show_count, show_duration, show_money
 
@@ -15,6 +16,11 @@ def amount(field: str, value: float) -> str:
     if field == "wall":
         return show_duration(value)
     return show_count(int(value))
+
+
+def number(field: str, value: float) -> float:
+    """A budget's or bound's number as refusals and `tree --json` give it: cost in USD, the rest as it is."""
+    return value / NANO if field == "cost" else value
 
 
 def introduction(project: Project, node: Node) -> str:

@@ -1,26 +1,47 @@
-"""The closed list of verbs: one plain table that the doors check against and the client is drawn from. Stdlib only."""
+"""The closed list of verbs: one plain table that the doors check against and the client is drawn from.
+
+Stdlib only, and little of it: the client reads this at every start, and `dataclasses` alone would cost it as much
+as all else together. Its values are never changed once made."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
 
-#: What a parameter is on the wire: `text`, `agent`, `path`: str; `count`: int; `duration`: seconds; `money`: nano-USD
-#: (int); `flag`: bool; `texts`: list of str; `content`: str, which the client reads from a file.
-Shape = Literal["text", "agent", "path", "count", "duration", "money", "flag", "texts", "content"]
+    #: What a parameter is on the wire: `text`, `agent`, `path`: str; `count`: int; `duration`: seconds; `money`:
+    #: nano-USD (int); `flag`: bool; `texts`: list of str; `content`: str, which the client reads from a file.
+    Shape = Literal["text", "agent", "path", "count", "duration", "money", "flag", "texts", "content"]
+else:
+    Shape = str
 
 
-@dataclass(frozen=True, slots=True)
 class Param:
     """One parameter. `positional` is how a person writes it; `hidden` ones are filled in by the client."""
 
-    name: str
-    shape: Shape
-    help: str
-    positional: bool = False
-    required: bool = False
-    hidden: bool = False
-    flag: str = ""
+    __slots__ = ("flag", "help", "hidden", "name", "positional", "required", "shape")
+
+    def __init__(
+        self,
+        name: str,
+        shape: Shape,
+        help: str,  # noqa: A002  the word of the table, of argparse and of the reference
+        *,
+        positional: bool = False,
+        required: bool = False,
+        hidden: bool = False,
+        flag: str = "",
+    ) -> None:
+        self.name = name
+        self.shape: Shape = shape
+        self.help = help
+        self.positional = positional
+        self.required = required
+        self.hidden = hidden
+        self.flag = flag
+
+    def __repr__(self) -> str:
+        return f"Param({self.name!r}, {self.shape!r})"
 
     @property
     def option(self) -> str:
@@ -28,23 +49,38 @@ class Param:
         return self.flag or "--" + self.name.replace("_", "-")
 
 
-@dataclass(frozen=True, slots=True)
 class Verb:
     """One method of the wire and one command of the client. `streams`: answers with notifications until the
-    caller leaves; `waits`: takes `--timeout`."""
+    caller leaves; `waits`: takes `--timeout` (wire: `timeout`, in seconds)."""
 
-    name: str
-    summary: str
-    example: str
-    params: tuple[Param, ...] = ()
-    streams: bool = False
-    waits: bool = False
+    __slots__ = ("example", "name", "params", "streams", "summary", "waits")
+
+    def __init__(
+        self,
+        name: str,
+        summary: str,
+        example: str,
+        params: tuple[Param, ...] = (),
+        *,
+        streams: bool = False,
+        waits: bool = False,
+    ) -> None:
+        self.name = name
+        self.summary = summary
+        self.example = example
+        self.params = params
+        self.streams = streams
+        self.waits = waits
+
+    def __repr__(self) -> str:
+        return f"Verb({self.name!r})"
 
 
 _TARGET = Param("agent", "agent", "id, exact name, or unique part of a name", positional=True, required=True)
 _EXACT = Param("agent", "agent", "id or exact name", positional=True, required=True)
 _PLAN = Param("plan", "flag", "show who, which processes and what unsettled; end nothing")
-_WAIT_SECONDS = Param("timeout", "duration", "give up waiting after this long")
+#: What every verb that waits takes besides its own parameters.
+TIMEOUT = Param("timeout", "duration", "give up waiting after this long")
 _GRANT = (
     Param("tokens", "count", "tokens it may spend, cached ones included"),
     Param("turns", "count", "turns it may start"),
@@ -61,7 +97,7 @@ _GRANT = (
 
 VERBS: tuple[Verb, ...] = (
     Verb("up", "accept an agents.toml and run it", "supervisorctl up", (
-        Param("file", "path", "the agents.toml (default: the nearest one upwards, else the personal one)", positional=True),
+        Param("file", "path", "the agents.toml (default: the nearest upwards, else the personal one)", positional=True),
         Param("content", "content", "", hidden=True),
         Param("path", "text", "", hidden=True),
     ), waits=True),
@@ -76,7 +112,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("tree", "who started whom, what they do and what they spent", "supervisorctl tree --watch", (
         Param("agent", "agent", "only this branch", positional=True),
     )),
-    Verb("fork", "start an agent under another, or a main", 'supervisorctl fork "Write the tests" --kind pi --parent lead --tokens 300k', (
+    Verb("fork", "start an agent under another, or a main",
+         'supervisorctl fork "Write the tests" --kind pi --parent lead --tokens 300k', (
         Param("task", "text", "its first task", positional=True),
         Param("role", "text", "a declared role, or a label beside --kind"),
         Param("kind", "text", "the program it is"),
@@ -96,21 +133,27 @@ VERBS: tuple[Verb, ...] = (
         Param("text", "text", "the task", positional=True, required=True),
         Param("wait", "flag", "wait for the task's end and print the final text"),
     ), waits=True),
-    Verb("stop", "end its run and its branch; keep its name, conversation and reservation", "supervisorctl stop tests --plan", (_EXACT, _PLAN), waits=True),
-    Verb("start", "revive a stopped or disbanded agent, and its declared children", "supervisorctl start tests", (_EXACT,), waits=True),
+    Verb("stop", "end its run and its branch; keep its name, conversation and reservation",
+         "supervisorctl stop tests --plan", (_EXACT, _PLAN), waits=True),
+    Verb("start", "revive a stopped or disbanded agent, and its declared children",
+         "supervisorctl start tests", (_EXACT,), waits=True),
     Verb("restart", "end its run and start it again with its conversation", "supervisorctl restart tests", (
         _EXACT,
         Param("branch", "flag", "the whole branch"),
         _PLAN,
     ), waits=True),
-    Verb("disband", "end a branch for good: names and reservations are released", "supervisorctl disband lead --plan", (_EXACT, _PLAN), waits=True),
-    Verb("grant", "let an agent hold more, up to what its parent holds", "supervisorctl grant tests --tokens 500k", (_EXACT, *_GRANT)),
+    Verb("disband", "end a branch for good: names and reservations are released",
+         "supervisorctl disband lead --plan", (_EXACT, _PLAN), waits=True),
+    Verb("grant", "let an agent hold more, up to what its parent holds",
+         "supervisorctl grant tests --tokens 500k", (_EXACT, *_GRANT)),
     Verb("rename", "give an agent another name", "supervisorctl rename SubAgent-01 tests", (
         _EXACT,
         Param("name", "text", "the new name", positional=True, required=True),
     )),
     Verb("whoami", "who the kernel says you are, who started you, what you hold", "supervisorctl whoami"),
-    Verb("usage", "who spent the tokens", "supervisorctl usage", (Param("agent", "agent", "only this branch", positional=True),)),
+    Verb("usage", "who spent the tokens", "supervisorctl usage", (
+        Param("agent", "agent", "only this branch", positional=True),
+    )),
     Verb("logs", "what an agent printed", "supervisorctl logs tests --follow", (
         _TARGET,
         Param("lines", "count", "how many of the last lines (default 40)", flag="-n"),
@@ -125,7 +168,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("save", "the live tree's agents as the content of a file that `up` accepts", "supervisorctl save fleet.toml", (
         Param("file", "path", "the file to write; an existing one is kept", positional=True, required=True),
     )),
-    Verb("shutdown", "stop the daemon; what is wanted runs again at its next start", "supervisorctl shutdown", (_PLAN,), waits=True),
+    Verb("shutdown", "stop the daemon; what is wanted runs again at its next start",
+         "supervisorctl shutdown", (_PLAN,), waits=True),
 )  # fmt: skip
 
 METHODS: dict[str, Verb] = {verb.name: verb for verb in VERBS}

@@ -51,6 +51,10 @@ class PiConversation:
 
     # --- what the host calls
 
+    @property
+    def polite(self) -> bool:
+        return True
+
     def open(self) -> list[Fact]:
         self._command("get_state")
         return []

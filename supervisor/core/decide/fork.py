@@ -1,0 +1,193 @@
+"""Births: by fork, by declaration, and of a fresh agent that takes the place of one that used up its tasks."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from supervisor.core import names
+from supervisor.core.authority import Agent, Principal
+from supervisor.core.decide import admit
+from supervisor.core.decide.moment import Moment
+from supervisor.core.facts import Born, Fact, Queued, Starting
+from supervisor.core.grants import Grant
+from supervisor.core.refusals import refuse
+from supervisor.core.requests import Fork
+from supervisor.core.spec import Declared, Fleet, Role, Spec
+from supervisor.core.state import Node, Project, fold
+
+#: DESIGN 4: an agent is released after at most this many tasks.
+MAX_TASKS = 32
+
+
+def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list[Fact]:
+    """One new agent under the caller, or under the agent the caller names; refused before anything is made."""
+    fleet = project.fleet
+    if fleet is None or not project.wanted:
+        raise refuse("down", "the project is not up: `supervisorctl up` accepts an agents.toml and runs it")
+    parent = _parent(project, by, request)
+    limits(project, fleet, parent, moment.stamp.forks)
+    spec, grant = _wanted(fleet, parent, request)
+    if not any(kind.name == spec.kind for kind in fleet.kinds):
+        known = ", ".join(sorted(kind.name for kind in fleet.kinds))
+        raise refuse("unknown", f"there is no kind {spec.kind!r}; known are {known}", field="kind", asked=spec.kind)
+    admit.new(project, parent, spec.kind, spec.model, grant)
+    name = check_name(project, request.name) if request.name else f"SubAgent-{project.unnamed + 1:02d}"
+    return birth(moment, name, parent.id if parent else None, spec, grant, declared=False, by=str(by))
+
+
+def birth(
+    moment: Moment,
+    name: str,
+    parent: str | None,
+    spec: Spec,
+    grant: Grant,
+    *,
+    declared: bool,
+    by: str,
+    replaces: str = "",
+) -> list[Fact]:
+    """The facts of a new agent: it is, its brief waits, its first run starts."""
+    agent = moment.agent()
+    facts: list[Fact] = [Born(agent, name, parent, spec, grant, declared, by, replaces)]
+    if spec.task.strip():
+        facts.append(Queued(agent, moment.input("brief", spec.task, by)))
+    facts.append(Starting(agent, 1))
+    return facts
+
+
+def declare(moment: Moment, declared: Declared, parent: str | None, by: str) -> list[Fact]:
+    """A declared agent and all that is declared below it, parents first."""
+    facts = birth(moment, declared.name, parent, declared.spec, declared.grant, declared=True, by=by)
+    born = facts[0]
+    assert isinstance(born, Born)
+    for child in declared.children:
+        facts += declare(moment, child, born.agent, by)
+    return facts
+
+
+def limits(project: Project, fleet: Fleet, parent: Node | None, recent: int) -> None:
+    """The project's caps: depth, number, and forks per minute."""
+    level = project.level(parent) + 1 if parent is not None else 0
+    if level >= fleet.depth:
+        raise refuse(
+            "depth",
+            f"the tree may be {fleet.depth} levels deep",
+            field="depth",
+            asked=level + 1,
+            held=fleet.depth,
+        )
+    if project.living >= fleet.agents_max:
+        raise refuse(
+            "agents",
+            f"the project may have {fleet.agents_max} agents",
+            field="agents",
+            asked=1,
+            held=fleet.agents_max,
+            used=project.living,
+        )
+    if recent >= fleet.forks_per_minute:
+        raise refuse(
+            "rate", f"{recent} forks within the last minute; {fleet.forks_per_minute} are allowed",
+            field="forks_per_minute", asked=1, held=fleet.forks_per_minute, used=recent,
+        )  # fmt: skip
+
+
+def check_name(project: Project, name: str) -> str:
+    """The name, trimmed; refuses what is none and what is taken."""
+    name = name.strip()
+    fault = names.fault(name)
+    if fault:
+        raise refuse("name", fault, field="name", asked=name[: names.LONGEST])
+    taken = project.names.get(fold(name))
+    if taken is not None:
+        raise refuse("name", f"{name} is the name of {taken}", field="name", asked=name, held=taken)
+    return name
+
+
+def _parent(project: Project, by: Principal, request: Fork) -> Node | None:
+    caller = project.agents[by.agent] if isinstance(by, Agent) else None
+    if not request.parent:
+        parent = caller
+    else:
+        parent = names.find(project, by, request.parent, part=True)
+        if caller is not None and not project.within(parent, caller.id):
+            raise refuse("authority", f"{parent.name} is not in your branch", field="parent", asked=parent.name)
+    if parent is not None and not parent.live:
+        raise refuse(
+            "state",
+            f"{parent.name} is {parent.state} and takes no children",
+            field="parent",
+            asked=parent.id,
+            held=parent.state,
+        )
+    return parent
+
+
+def _wanted(fleet: Fleet, parent: Node | None, request: Fork) -> tuple[Spec, Grant]:
+    role = _role(fleet, request)
+    kind = request.kind or (role.spec.kind if role else "") or (parent.spec.kind if parent and not request.role else "")
+    if not kind:
+        raise refuse("value", "name a declared --role, or a --kind", field="kind")
+    base = role.spec if role else evolve(fleet.defaults, task="", description="", role="")
+    inherited = parent.model if parent is not None and parent.spec.kind == kind else ""
+    spec = evolve(
+        base,
+        kind=kind,
+        role=request.role.strip() or base.role,
+        task=request.task or base.task,
+        description=request.description or base.description,
+        directory=request.directory or base.directory or (parent.spec.directory if parent else ""),
+        model=request.model or base.model or inherited,
+        max_tasks=request.max_tasks if request.max_tasks is not None else base.max_tasks,
+        replace=request.replace if request.replace is not None else base.replace,
+        restart=request.restart if request.restart is not None else base.restart,
+    )
+    if spec.max_tasks is not None and not 1 <= spec.max_tasks <= MAX_TASKS:
+        raise refuse("value", f"max_tasks is 1 to {MAX_TASKS}", field="max_tasks", asked=spec.max_tasks)
+    return spec, admit.merged(role.grant if role else Grant(), request.grant)
+
+
+def _role(fleet: Fleet, request: Fork) -> Role | None:
+    wanted = fold(request.role)
+    if not wanted:
+        return None
+    found = next((role for role in fleet.roles if fold(role.name) == wanted), None)
+    if found is None and not request.kind:
+        known = ", ".join(role.name for role in fleet.roles) or "none"
+        raise refuse(
+            "unknown",
+            f"there is no role {request.role!r} (declared: {known}); as a label it needs a --kind",
+            field="role",
+            asked=request.role,
+        )
+    return found
+
+
+def follower(node: Node, moment: Moment) -> list[Fact]:
+    """`replace`: a fresh agent takes the name, the inbox and what remains of the reservation; none without any."""
+    remains: dict[str, int] = {}
+    for field, account in node.accounts.items():
+        if field != "descendants" and account.held - account.spent <= 0:
+            return []
+        remains[field] = account.held - (account.spent if field != "descendants" else 0)
+    grant = admit.merged(node.grant, Grant(**remains))  # type: ignore[arg-type]  # the keys are budgets, all int
+    brief = f"You follow {node.name} ({node.id}), which was released after {node.tasks} tasks."
+    if node.spec.task:
+        brief += f"\nIts brief was: {node.spec.task}"
+    if node.summary or node.text:
+        brief += f"\nIts last words were: {node.summary or node.text}"
+    facts = birth(
+        moment,
+        node.name,
+        node.parent,
+        evolve(node.spec, task=""),
+        grant,
+        declared=node.declared,
+        by=node.by,
+        replaces=node.id,
+    )
+    born, starting = facts[0], facts[-1]
+    assert isinstance(born, Born)
+    waiting: list[Fact] = [Queued(born.agent, moment.input("brief", brief, "fleet", wake=False))]
+    waiting += [Queued(born.agent, item) for item in node.inbox]
+    return [evolve(born, spec=node.spec), *waiting, starting]

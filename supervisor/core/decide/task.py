@@ -1,0 +1,161 @@
+"""Work: a task waits, is handed over as a turn when the budgets allow one, and ends; usage crosses thresholds on the way."""
+
+from __future__ import annotations
+
+from supervisor.core import budgets
+from supervisor.core.authority import Principal
+from supervisor.core.decide.leave import leave
+from supervisor.core.decide.moment import Moment
+from supervisor.core.facts import (
+    Exited,
+    Fact,
+    Handed,
+    Interrupted,
+    Queued,
+    Said,
+    Spent,
+    TaskEnded,
+    TurnEnded,
+    Warned,
+)
+from supervisor.core.lifecycle import IDLE
+from supervisor.core.refusals import refuse
+from supervisor.core.state import Node, Project
+from supervisor.core.words import amount, called
+
+#: Texts that may wait for one agent; one more is refused to its sender.
+INBOX = 50
+
+
+def instruct(node: Node, by: Principal, text: str, moment: Moment) -> list[Fact]:
+    """A task waits for the agent; it starts with the next turn."""
+    if not text.strip():
+        raise refuse("empty", "a task needs words", field="text")
+    if not node.live:
+        raise refuse(
+            "state",
+            f"{node.name} is {node.state} and takes no task",
+            field="state",
+            asked="instruct",
+            held=node.state,
+        )
+    if len(node.inbox) >= INBOX:
+        raise refuse(
+            "bound",
+            f"{INBOX} texts wait for {node.name} already",
+            field="inbox",
+            asked=1,
+            held=INBOX,
+            used=len(node.inbox),
+            ask=node.name,
+        )
+    return [Queued(node.id, moment.input("task", text, str(by)))]
+
+
+def hand(project: Project, node: Node) -> list[Fact]:
+    """What waits goes to an idle program: all digests and the next task, in one turn, if the budgets hold one more."""
+    if project.closing or not node.alive or node.rerun is not None or node.state not in IDLE:
+        return []
+    if not any(item.wake for item in node.inbox) or budgets.exhausted(project, node) is not None:
+        return []
+    first = next((item.id for item in node.inbox if item.sort != "digest"), None)
+    if node.task is not None and node.state != "waiting":
+        first = None
+    chosen = [item.id for item in node.inbox if item.sort == "digest" or item.id == first]
+    if not any(item.wake for item in node.inbox if item.id in chosen):
+        return []
+    return [Handed(node.id, node.run, tuple(chosen), turn=True, introduce=not node.introduced)]
+
+
+def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
+    """The turn that leaves nothing queued ends the task, unless the agent waits on someone."""
+    node = project.agents[fact.agent]
+    if node.state == "waiting" or not node.alive or fact.run != node.run:
+        return []
+    facts: list[Fact] = []
+    if node.task is not None:
+        status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
+        facts.append(TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text)))
+    return facts or hand(project, node)
+
+
+def after_said(project: Project, fact: Said) -> list[Fact]:
+    """`done` outside a turn ends the task at once; within one, the turn's end does."""
+    node = project.agents[fact.agent]
+    if node.task is None or node.state == "working" or fact.run != node.run:
+        return []
+    return [TaskEnded(node.id, fact.status, fact.summary)]
+
+
+def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
+    """The parent gets one digest; at `max_tasks` the agent is released; else the next task starts."""
+    node = project.agents[fact.agent]
+    limit = node.spec.max_tasks
+    last = limit is not None and node.tasks >= limit
+    facts: list[Fact] = []
+    if node.parent is not None:
+        parent = project.agents[node.parent]
+        count = f"task {node.tasks}" + (f" of {limit}" if limit is not None else "")
+        text = f"{called(node)} ended {count}: {fact.status}." + (f" {fact.summary}" if fact.summary else "")
+        text += " It is released now." if last else ""
+        facts += moment.tell(parent, text, wake=True)
+    return facts + (leave(node, "gone", "tasks", "fleet") if last else hand(project, node))
+
+
+def cut_task(node: Node, fact: Exited | None) -> list[Fact]:
+    """A run ended in the middle of a task: what became of it."""
+    if node.task is None or node.spec.resume == "continue":
+        return []
+    if fact is None or fact.code != 0:
+        return [TaskEnded(node.id, "interrupted", node.summary)]
+    return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last))]
+
+
+def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:
+    """`resume = "continue"`: the program is back, and the task that was cut goes on."""
+    if node.task is None or node.spec.resume != "continue":
+        return hand(project, node)
+    text = f"Your process was started again in the middle of this task; go on with it.\n{node.task.text}"
+    return [Queued(node.id, moment.input("task", text, node.task.by))]
+
+
+def after_spending(project: Project, fact: Spent | Handed) -> list[Fact]:
+    """Warn once at 80 and at 100 percent of each account that this spending reached."""
+    node = project.agents[fact.agent]
+    facts: list[Fact] = []
+    for field in ("tokens", "turns", "cost"):
+        holder = project.holder(node, field)
+        while holder is not None:
+            if (percent := budgets.crossed(holder, field)) != 0:
+                facts.append(Warned(holder.id, field, percent))
+            account = holder.accounts[field]
+            # Spending flows on only from an account that is used up.
+            holder = project.agents[account.holder] if account.holder and account.over else None
+    return facts
+
+
+def after_warning(project: Project, fact: Warned, moment: Moment) -> list[Fact]:
+    """The agent and its parent are told; at 100 percent whatever runs on this account is interrupted."""
+    node = project.agents[fact.agent]
+    account = node.accounts[fact.field]
+    text = f"{fact.percent} % of the {fact.field} budget of {called(node)} is used: {amount(fact.field, account.free)} of {amount(fact.field, account.held)} left."
+    facts: list[Fact] = [*moment.tell(node, text, wake=False)]
+    if node.parent is not None:
+        facts += moment.tell(project.agents[node.parent], text, wake=False)
+    # The last allowed turn is not cut by having been counted.
+    if fact.percent == 100 and fact.field != "turns":
+        for at in project.down(node):
+            if at.state == "working" and at.alive and project.holder(at, fact.field) is node:
+                facts.append(Interrupted(at.id, at.run, f"{fact.field} of {node.name} are used up"))
+    return facts
+
+
+def wake_branch(project: Project, node: Node) -> list[Fact]:
+    """More was granted: whoever waited for it in the branch goes on."""
+    return [fact for at in project.down(node) for fact in hand(project, at)]
+
+
+def _first_words(text: str) -> str:
+    """Enough of a final text for a digest."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 400 else flat[:399] + "…"

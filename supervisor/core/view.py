@@ -1,0 +1,177 @@
+"""What is shown of a project, as plain values: one function of state for every reader, so that no two of them can disagree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import asdict
+
+from supervisor.core import rights
+from supervisor.core.authority import Agent, Principal
+from supervisor.core.facts import Killed
+from supervisor.core.grants import BOUNDS, BUDGETS
+from supervisor.core.ledger import NANO, ZERO, Usage
+from supervisor.core.names import sees
+from supervisor.core.state import Node, Project
+from supervisor.core.words import number
+
+Plain = dict[str, Any]
+
+
+def usage(of: Usage) -> Plain:
+    """Token counts, calls and turns; cost in USD."""
+    return asdict(of) | {"cost": of.cost / NANO}
+
+
+def accounts(node: Node) -> Plain:
+    """Each budget that the agent holds: held, spent, reserved, free, over (cost in USD)."""
+    return {
+        field: {
+            name: number(field, value)
+            for name, value in (
+                ("held", account.held),
+                ("spent", account.spent),
+                ("reserved", account.reserved),
+                ("free", account.free),
+                ("over", account.over),
+            )
+        }
+        for field in BUDGETS
+        if (account := node.accounts.get(field)) is not None
+    }
+
+
+def label(node: Node) -> Plain:
+    """How an agent is named in every answer."""
+    return {"id": node.id, "name": node.name}
+
+
+def agent(project: Project, node: Node, now: float) -> Plain:
+    """One agent without its children. Times are Unix seconds, ages seconds."""
+    return {
+        "id": node.id,
+        "name": node.name,
+        "role": node.spec.role,
+        "kind": node.spec.kind,
+        "model": node.model,
+        "description": node.spec.description,
+        "state": node.state,
+        "wanted": node.wanted,
+        "declared": node.declared,
+        "pid": node.pid or None,
+        "run": node.run,
+        "since": node.since,
+        "elapsed": round(max(0.0, now - node.born), 3),
+        "until": node.until,
+        "tasks": {"done": node.tasks, "max": node.spec.max_tasks},
+        "queued": len(node.inbox),
+        "own": usage(node.own),
+        "branch": usage(node.branch),
+        "context_percent": node.context,
+        "grant": accounts(node),
+        "last": node.last,
+        "summary": node.summary,
+        "verdict": node.verdict,
+        "status": node.status,
+        "waiting_on": node.waiting_on,
+        "crashes": node.crashed,
+        "garbled": node.garbled,
+        "exit": _exit(node),
+    }
+
+
+def _exit(node: Node) -> Plain | None:
+    if node.exit is None:
+        return None
+    return {
+        "code": node.exit.code,
+        "signal": node.exit.signal,
+        "killed": [killed(one) for one in node.killed],
+        "unkillable": list(node.exit.unkillable),
+    }
+
+
+def killed(one: Killed) -> Plain:
+    """A process that had to be ended."""
+    return asdict(one)
+
+
+def tree(project: Project, by: Principal, tier: str, now: float, branch: Node | None = None) -> Plain:
+    """The tree that the caller may see, or one branch of it."""
+    roots = [branch] if branch is not None else [project.agents[main] for main in project.mains]
+    roots = [root for root in roots if sees(project, by, root)]
+    return {"project": project.name, "tier": tier, "agents": [_branch(project, root, now) for root in roots]}
+
+
+def _branch(project: Project, root: Node, now: float) -> Plain:
+    # Without recursion: the tree may be as deep as the cap allows, and drawing it must not be what fails.
+    drawn = {node.id: agent(project, node, now) for node in project.down(root)}
+    for node in project.down(root):
+        drawn[node.id]["children"] = [drawn[child] for child in node.children]
+    return drawn[root.id]
+
+
+def spending(project: Project, by: Principal, now: float, branch: Node | None = None) -> Plain:
+    """Who spent what, costliest branch first, gone agents included while they are in view."""
+    if branch is not None:
+        nodes, total = list(project.down(branch)), branch.branch
+    else:
+        nodes = [node for node in project.agents.values() if _own(project, by, node)]
+        total = project.folded if not isinstance(by, Agent) else ZERO
+        for node in nodes:
+            if node.parent is None or (isinstance(by, Agent) and node.id == by.agent):
+                total += node.branch
+    rows = [
+        label(node)
+        | {"parent": node.parent, "state": node.state, "model": node.model, "role": node.spec.role}
+        | {"own": usage(node.own), "branch": usage(node.branch), "elapsed": round(max(0.0, now - node.born), 3)}
+        for node in sorted(nodes, key=lambda node: (-node.branch.cost, -node.branch.tokens, int(node.id[1:])))
+    ]
+    return {"project": project.name, "total": usage(total), "agents": rows}
+
+
+def _own(project: Project, by: Principal, node: Node) -> bool:
+    return not isinstance(by, Agent) or project.within(node, by.agent)
+
+
+def whoami(project: Project, node: Node) -> Plain:
+    """What an agent is told of itself."""
+    parent = project.agents.get(node.parent or "")
+    return {
+        "principal": "agent",
+        **label(node),
+        "role": node.spec.role,
+        "kind": node.spec.kind,
+        "model": node.model,
+        "description": node.spec.description,
+        "project": project.name,
+        "parent": label(parent) if parent is not None else None,
+        "state": node.state,
+        "grant": accounts(node),
+        "bounds": {field: getattr(node.grant, field) for field in BOUNDS},
+        "rights": {field: rights.effective(project, node, field) for field in (*rights.SETS, *rights.SWITCHES)},
+        "tasks": {"done": node.tasks, "max": node.spec.max_tasks},
+        "task": node.task.text if node.task is not None else None,
+    }
+
+
+def ended(nodes: list[Node]) -> list[Plain]:
+    """What it took to end these agents."""
+    return [
+        label(node)
+        | {
+            "state": node.state,
+            "killed": [killed(one) for one in node.killed],
+            "unkillable": list(node.exit.unkillable) if node.exit is not None else [],
+        }
+        for node in nodes
+    ]
+
+
+def unsettled(node: Node) -> Plain:
+    """What would be lost with the agent now."""
+    return {
+        "tasks": int(node.task is not None),
+        "inputs": len(node.inbox),
+        "turn": node.state == "working",
+    }

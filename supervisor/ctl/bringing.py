@@ -1,0 +1,85 @@
+"""`up` and `reload`: finds and reads the agents.toml, sees to it that a daemon runs, and hands it over."""
+
+from __future__ import annotations
+
+import os
+
+from supervisor.ctl.outcome import BAD_CONFIG, NO_DAEMON, USAGE, Failure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from supervisor.ctl.call import Client
+    from supervisor.ctl.errand import Errand
+
+#: A request is one line of at most 1 MiB; escaped, a file needs at most six times its size.
+_LARGEST = 150_000
+
+
+def bring(errand: Errand) -> int:
+    """Accept exactly what the file says now."""
+    verb = errand.asked.verb.name
+    named = errand.params.get("file")
+    if named and errand.asked.project:
+        raise Failure(USAGE, "name a file or --project, not both")
+    file = os.path.realpath(errand.place.file(named or (errand.asked.project or None)))
+    errand.asked.project = ""
+    params = {**errand.params, "file": file, "content": content(file), "path": errand.place.environ.get("PATH", "")}
+    client, fresh = _client(errand, start=verb == "up")
+    result = errand.ask(params, client)
+    return errand.answer(result, _receipt(errand, verb, result or {}, file, fresh))
+
+
+def content(file: str) -> str:
+    """The file's text. Whatever is wrong with it as TOML is the daemon's to say."""
+    try:
+        with open(file, "rb") as source:
+            raw = source.read(_LARGEST + 1)
+    except OSError as error:
+        raise Failure(BAD_CONFIG, f"{file} cannot be read: {error.strerror}") from None
+    if len(raw) > _LARGEST:
+        raise Failure(BAD_CONFIG, f"{file} is larger than {_LARGEST} bytes")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise Failure(BAD_CONFIG, f"{file}:{line}: not UTF-8", "TOML is UTF-8: save the file as that") from None
+
+
+def _client(errand: Errand, *, start: bool) -> tuple[Client, int]:
+    """A connection, and the pid of the daemon that had to be started for it (0: one was there)."""
+    try:
+        return errand.client(), 0
+    except Failure as failure:
+        if failure.code != NO_DAEMON or not start:
+            raise
+    from supervisor.ctl import daemon
+
+    client = daemon.start(errand.place, quiet=errand.asked.json)
+    return client, client.pid
+
+
+def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, fresh: int) -> Iterable[str]:
+    if fresh:
+        yield f"started the daemon (pid {fresh})"
+    project = errand.screen.style(errand.word(result.get("project")), "bold")
+    planned = "plan" in result or bool(errand.params.get("plan"))
+    told = result.get("plan") if isinstance(result.get("plan"), dict) else result
+    changes = list(_changes(errand, told or {}, "would be " if planned else ""))
+    yield f"{project}  {errand.word(file)}"
+    yield from (f"  {change}" for change in changes or ["nothing to change" if planned else "nothing changed"])
+    if planned:
+        yield "nothing was changed"
+    elif verb == "up":
+        yield "see it: supervisorctl tree"
+
+
+def _changes(errand: Errand, told: Mapping[str, Any], modal: str) -> Iterable[str]:
+    """Grants first: who may do more is what a person must see."""
+    for word in ("grants", "changed", "started", "stopped"):
+        each: Sequence[object] = told.get(word) or ()
+        if each:
+            label = "granted" if word == "grants" else word
+            yield f"{modal}{label}: " + ", ".join(errand.who(agent) for agent in each)

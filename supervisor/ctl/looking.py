@@ -1,0 +1,200 @@
+"""Verbs that only look: asks once, and draws the answer."""
+
+from __future__ import annotations
+
+from supervisor.core.units import show_count, show_duration, show_money
+from supervisor.ctl import plain
+from supervisor.ctl.branches import Fold
+from supervisor.ctl.changing import holdings
+from supervisor.ctl.columns import Column, table
+from supervisor.ctl.screen import STATE_STYLE
+from supervisor.ctl.tree import cost_of, draw
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from supervisor.ctl.columns import Cell
+    from supervisor.ctl.errand import Errand
+
+
+def look(errand: Errand) -> int:
+    """One answer, drawn."""
+    verb = errand.asked.verb.name
+    if verb == "tree" and errand.own.get("watch"):
+        from supervisor.ctl.watch import watch
+
+        return watch(errand)
+    result = errand.ask()
+    if verb == "tree":
+        return errand.answer(result, draw(result, errand.screen, Fold(everything=bool(errand.own.get("all")))))
+    draws = {"status": status, "whoami": whoami, "usage": usage, "config": config}
+    return errand.answer(result, draws[verb](errand, result))
+
+
+def pairs(errand: Errand, rows: Sequence[tuple[str, str]]) -> Iterable[str]:
+    """Words and what they are, one below the other. A word is said once for all that stands below it."""
+    wide = plain.widest(word for word, _ in rows)
+    said = ""
+    for word, value in rows:
+        shown = "" if word == said else word
+        yield errand.screen.style(plain.fit(shown, wide, ""), "dim") + "  " + value
+        said = word
+
+
+def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
+    """Is the daemon well?"""
+    warden = answer.get("warden")
+    pid = f"pid {answer.get('pid')}" + (f", warden {warden}" if warden else ", no warden")
+    lag = answer.get("lag_ms")
+    rows = [
+        ("daemon", f"{errand.word(answer.get('version'))}, {pid}"),
+        ("up", show_duration(float(answer.get("uptime") or 0))),
+        ("tier", errand.word(answer.get("tier"))),
+        ("socket", errand.word(answer.get("socket"))),
+        ("loop", f"at most {lag:.1f} ms late" if isinstance(lag, (int, float)) else "not measured"),
+    ]
+    yield from pairs(errand, rows)
+    projects = answer.get("projects") or ()
+    yield ""
+    if projects:
+        columns = (Column("PROJECT", least=10), Column("STATE"), Column("AGENTS", right=True), Column("SEQ", right=True),
+                   Column("FILE", least=20))  # fmt: skip
+        yield from table(columns, [_project(errand, project) for project in projects], errand.screen)
+    else:
+        yield "no project: supervisorctl up accepts an agents.toml and runs it"
+    faults = answer.get("faults") or ()
+    yield ""
+    yield errand.screen.style("no faults", "green") if not faults else errand.screen.style("faults", "red bold")
+    yield from (f"  {_fault(errand, fault)}" for fault in faults)
+
+
+def _project(errand: Errand, project: Mapping[str, Any]) -> list[Cell]:
+    journal = project.get("journal") or {}
+    state = errand.word(project.get("state"))
+    style = "green" if state == "up" else "yellow" if state not in {"down", ""} else "dim"
+    return [
+        (errand.word(project.get("name")), "bold"),
+        (state, style),
+        (str(project.get("agents", "")), ""),
+        (str(journal.get("seq", "")), "dim"),
+        (errand.word(project.get("file")), "dim"),
+    ]
+
+
+def _fault(errand: Errand, fault: object) -> str:
+    if isinstance(fault, dict):
+        return ", ".join(
+            f"{errand.word(key)} {errand.word(value)}" for key, value in fault.items() if value not in (None, "")
+        )
+    return errand.word(fault)
+
+
+def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
+    """Who the kernel says the caller is."""
+    if answer.get("principal") != "agent":
+        yield errand.screen.style("operator", "bold") + ": a person, or what one started outside the fleet"
+        if answer.get("project"):
+            yield from pairs(errand, [("project", errand.word(answer.get("project")))])
+        return
+    yield errand.screen.style(errand.who(answer), "bold")
+    rows = [(key, errand.word(answer.get(key))) for key in ("role", "description", "kind", "project")]
+    parent = answer.get("parent")
+    rows.append(("started by", errand.who(parent) if parent else "a person"))
+    rows += [("holds", line) for line in holdings(errand, answer.get("grant") or {})]
+    rows += [
+        ("rights", _right(errand, *right)) for right in (answer.get("rights") or {}).items() if right[1] is not None
+    ]
+    rows.append(("task", _task(errand, answer.get("task"))))
+    yield from pairs(errand, [row for row in rows if row[1]])
+
+
+def _right(errand: Errand, field: str, value: object) -> str:
+    if isinstance(value, bool):
+        return f"{errand.word(field)} {'yes' if value else 'no'}"
+    if isinstance(value, (list, tuple)):
+        return f"{errand.word(field)} {', '.join(errand.word(each) for each in value) or 'none'}"
+    return f"{errand.word(field)} {errand.word(value)}"
+
+
+def _task(errand: Errand, task: object) -> str:
+    if isinstance(task, dict) and "done" in task:
+        return f"{task['done']} done" + (f" of {task['max']}" if task.get("max") else "")
+    if isinstance(task, dict):
+        return ", ".join(f"{errand.word(key)} {errand.word(value)}" for key, value in task.items())
+    return errand.word(task)
+
+
+_USAGE = (
+    Column("AGENT", least=16),
+    Column("ID", drop=6, right=True),
+    Column("MODEL", drop=8),
+    Column("STATE", drop=7),
+    Column("TOTAL", right=True),
+    Column("INPUT", drop=4, right=True),
+    Column("CACHED", drop=3, right=True),
+    Column("OUTPUT", drop=2, right=True),
+    Column("CALLS", drop=9, right=True),
+    Column("TURNS", drop=10, right=True),
+    Column("COST", drop=1, right=True),
+    Column("BRANCH", drop=5, right=True),
+    Column("TIME", drop=11, right=True),
+)
+
+
+def usage(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
+    """Who spent the tokens, costliest first as the daemon sorts them."""
+    agents = answer.get("agents") or ()
+    rows = [_spent(errand, agent) for agent in agents]
+    total = answer.get("total") or {}
+    names: list[Cell] = [("total", "bold"), ("", ""), ("", ""), ("", "")]
+    rows.append([*names, *((text, "bold") for text, _ in _numbers(total)), ("", ""), ("", "")])
+    yield errand.screen.style(errand.word(answer.get("project")), "bold")
+    yield from table(_USAGE, rows, errand.screen)
+
+
+def _spent(errand: Errand, agent: Mapping[str, Any]) -> list[Cell]:
+    state = errand.word(agent.get("state"))
+    branch = billed(agent.get("branch") or {})
+    elapsed = agent.get("elapsed")
+    return [
+        (errand.word(agent.get("name")), ""),
+        (errand.word(agent.get("id")), "dim"),
+        (errand.word(agent.get("model")), "dim"),
+        (state, STATE_STYLE.get(state, "")),
+        *_numbers(agent.get("own") or {}),
+        (show_count(branch) if branch != billed(agent.get("own") or {}) else "", "dim"),
+        (show_duration(float(elapsed)) if isinstance(elapsed, (int, float)) else "", "dim"),
+    ]
+
+
+def billed(own: Mapping[str, Any]) -> int:
+    return sum(int(own.get(key) or 0) for key in ("input", "cache_read", "cache_write", "output"))
+
+
+def _numbers(own: Mapping[str, Any]) -> list[Cell]:
+    def number(*keys: str) -> Cell:
+        return show_count(sum(int(own.get(key) or 0) for key in keys)), ""
+
+    cost = cost_of(own)
+    return [
+        (show_count(billed(own)), ""),
+        number("input"),
+        number("cache_read", "cache_write"),
+        number("output"),
+        number("calls"),
+        number("turns"),
+        (show_money(cost) if cost else "", ""),
+    ]
+
+
+def config(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
+    """Each value in force and where it comes from."""
+    columns = (Column("KEY", least=24), Column("VALUE", least=24), Column("ORIGIN", least=16))
+    rows: list[list[Cell]] = []
+    for value in answer.get("values") or ():
+        origin = errand.word(value.get("origin"))
+        style = "dim" if origin == "built-in" else ""
+        rows.append([(errand.word(value.get("key")), style), (errand.word(value.get("value")), style), (origin, "dim")])
+    yield from table(columns, rows, errand.screen)

@@ -1,0 +1,79 @@
+"""Accepting an agents.toml: `up` and `reload` take exactly the content that the person's client sent, and keep it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict
+
+from supervisor import config
+from supervisor.core import facts, requests
+from supervisor.core.facts import Fact
+from supervisor.core.refusals import Refusal
+from supervisor.doors import calls, paths, wire
+from supervisor.doors.calls import Plain
+from supervisor.doors.service import Call
+from supervisor.runtime.projects import ACCEPTED, Projects, Room
+
+
+class Accepting:
+    """The two verbs that accept content."""
+
+    def __init__(self, projects: Projects, personal: Path) -> None:
+        self._projects = projects
+        self._personal = personal
+        self.table = {"up": self.up, "reload": self.up}
+
+    async def up(self, call: Call) -> Plain:
+        """Run this content; a further time, apply what changed."""
+        params: dict[str, Any] = call.params
+        file = os.path.realpath(os.path.join(str(params.get("cwd") or "/"), str(params.get("file") or "")))
+        content = params.get("content")
+        if content is None or not params.get("file"):
+            raise wire.BadParams("content", "up and reload take a file and its content")
+        try:
+            loaded = config.parse(content, file, personal=self._personal)
+        except config.ConfigError as error:
+            problems = [asdict(problem) for problem in error.problems]
+            raise wire.WireError(
+                wire.REFUSED, str(error), {"code": "config", "message": str(error), "problems": problems}
+            ) from None
+        if call.verb == "reload" and not any(room.project.file == file for room in self._projects.rooms.values()):
+            raise wire.Refusal("down", f"{file} is not up; `supervisorctl up` runs it", field="file", asked=file)
+        room = self._projects.for_file(file, paths.project_id(loaded.fleet.name, file))
+        request = requests.Up(
+            file, loaded.sha256, str(params.get("path") or ""), loaded.fleet, again=call.verb == "reload"
+        )
+        if params.get("plan"):
+            decided = room.desk.plan(call.principal, request)
+            if isinstance(decided, Refusal):
+                raise calls.refused(decided)
+            return self._came_to(room, decided, None)
+        (room.directory / ACCEPTED).write_text(content, "utf-8")
+        answer = await calls.ask(room, call.principal, request)
+        return self._came_to(room, list(answer.facts), answer.seq)
+
+    @staticmethod
+    def _came_to(room: Room, what: list[Fact], seq: int | None) -> Plain:
+        project = room.project
+
+        def named(kind: type[facts.Rerun | facts.Respecified | facts.Leaving | facts.Granted]) -> list[Plain]:
+            ids = dict.fromkeys(fact.agent for fact in what if isinstance(fact, kind))
+            return [{"id": agent, "name": project.agents[agent].name} for agent in ids if agent in project.agents]
+
+        born = [{"id": fact.agent, "name": fact.name} for fact in what if isinstance(fact, facts.Born)]
+        return {
+            "project": project.name,
+            "file": project.file,
+            "started": born,
+            "changed": [
+                *named(facts.Rerun),
+                *(row for row in named(facts.Respecified) if row not in named(facts.Rerun)),
+            ],
+            "restarted": named(facts.Rerun),
+            "stopped": named(facts.Leaving),
+            "grants": named(facts.Granted),
+            "seq": seq,
+        }

@@ -1,0 +1,201 @@
+"""What changes something: each verb asks the desk and answers when it is done. Every rule behind it is the core's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+
+from supervisor.core import facts, requests, view
+from supervisor.core.requests import Request
+from supervisor.core.state import Node
+from supervisor.doors import calls, wire
+from supervisor.doors.calls import Plain, ask, find_room, target
+from supervisor.doors.service import Call
+from supervisor.runtime.projects import Projects, Room
+
+
+class Asks:
+    """The verbs that change something, by name in `table`."""
+
+    def __init__(self, projects: Projects, stop: Callable[[], None]) -> None:
+        self._projects = projects
+        self._stop = stop
+        self.table = {
+            "fork": self.fork,
+            "instruct": self.instruct,
+            "stop": self.stop,
+            "start": self.start,
+            "restart": self.restart,
+            "disband": self.disband,
+            "grant": self.grant,
+            "rename": self.rename,
+            "down": self.down,
+            "shutdown": self.shutdown,
+        }
+
+    def _room(self, call: Call) -> tuple[Room, dict[str, Any]]:
+        params: dict[str, Any] = call.params
+        return find_room(self._projects, call.principal, params), params
+
+    async def fork(self, call: Call) -> Plain:
+        """A new agent, under the caller or whom it names."""
+        room, params = self._room(call)
+        named = {name: params[name] for name in _FORK if params.get(name) is not None}
+        if params.get("restart") is not None and params["restart"] not in ("never", "on-failure", "always"):
+            raise wire.BadParams("restart", "restart is never, on-failure or always")
+        answer = await ask(room, call.principal, requests.Fork(grant=calls.grant_of(params), **named))
+        born = calls.started(answer)[0]
+        node = room.project.agents[born["id"]]
+        if params.get("wait"):
+            await self._ready(room, node, params)
+        return {"agent": born, "seq": answer.seq}
+
+    async def instruct(self, call: Call) -> Plain:
+        """A task; with `wait` its end and the final text."""
+        room, params = self._room(call)
+        answer = await ask(room, call.principal, requests.Instruct(params["agent"], params["text"]))
+        queued = next(fact for fact in answer.facts if isinstance(fact, facts.Queued))
+        node = room.project.agents[queued.agent]
+        said: Plain = {"agent": view.label(node), "input": queued.input.id, "seq": answer.seq}
+        if not params.get("wait"):
+            return said
+        ended: list[facts.TaskEnded] = []
+
+        def over() -> bool:
+            waiting = any(item.id == queued.input.id for item in node.inbox)
+            current = node.task is not None and node.task.id == queued.input.id
+            return node.away or not (waiting or current)
+
+        def see(batch: Any) -> None:
+            ended.extend(fact for fact in batch.facts if isinstance(fact, facts.TaskEnded) and fact.agent == node.id)
+
+        unfollow = room.desk.follow(see)
+        try:
+            await calls.within(params, f"the task of {node.name}", lambda: room.desk.until(node.id, over))
+        finally:
+            unfollow()
+        status = ended[-1].status if ended else "left"
+        return said | {"status": status, "text": node.text, "error": node.reason or None, "summary": node.summary}
+
+    async def stop(self, call: Call) -> Plain:
+        """End a run and its branch; wait until it is empty."""
+        return await self._end(call, requests.Stop)
+
+    async def disband(self, call: Call) -> Plain:
+        """End a branch for good; wait until it is empty."""
+        return await self._end(call, requests.Disband)
+
+    async def _end(self, call: Call, request: Callable[[str], Request]) -> Plain:
+        room, params = self._room(call)
+        node = target(room, call.principal, params["agent"], call.verb)
+        nodes = [at for at in room.project.down(node) if not at.away or at is node]
+        if params.get("plan"):
+            return calls.plan(room, nodes)
+        answer = await ask(room, call.principal, request(node.id))
+        await calls.within(params, f"ending {node.name}", lambda: room.desk.until(node.id, lambda: node.away))
+        return {"agent": view.label(node), "ended": view.ended(nodes), "seq": answer.seq}
+
+    async def start(self, call: Call) -> Plain:
+        """Revive an agent; wait until it is ready."""
+        room, params = self._room(call)
+        answer = await ask(room, call.principal, requests.Start(params["agent"]))
+        born = calls.started(answer)
+        agent = born[0]["id"] if born else target(room, call.principal, params["agent"], "start").id
+        node = room.project.agents[agent]
+        await self._ready(room, node, params)
+        return {"agent": view.label(node), "state": node.state, "seq": answer.seq}
+
+    async def restart(self, call: Call) -> Plain:
+        """End the run and start another; wait until the new one is ready."""
+        room, params = self._room(call)
+        node = target(room, call.principal, params["agent"], call.verb)
+        branch = bool(params.get("branch"))
+        nodes = [at for at in room.project.down(node) if at.live] if branch else [node]
+        if params.get("plan"):
+            return calls.plan(room, nodes)
+        before = {at.id: at.run for at in nodes}
+        answer = await ask(room, call.principal, requests.Restarting(node.id, branch))
+        for at in nodes:
+            await self._until(room, at, params, f"restarting {at.name}", _restarted(at, before[at.id]))
+        return {"agent": view.label(node), "ended": view.ended(nodes), "state": node.state, "seq": answer.seq}
+
+    async def grant(self, call: Call) -> Plain:
+        """Hold more, or less."""
+        room, params = self._room(call)
+        answer = await ask(room, call.principal, requests.Hold(params["agent"], calls.grant_of(params)))
+        granted = next(fact for fact in answer.facts if isinstance(fact, facts.Granted))
+        node = room.project.agents[granted.agent]
+        return {"agent": view.label(node), "grant": view.accounts(node), "seq": answer.seq}
+
+    async def rename(self, call: Call) -> Plain:
+        """Another name; the history keeps both."""
+        room, params = self._room(call)
+        node = target(room, call.principal, params["agent"], call.verb)
+        was = node.name
+        answer = await ask(room, call.principal, requests.Rename(node.id, params["name"]))
+        return {"agent": view.label(node), "was": was, "seq": answer.seq}
+
+    async def down(self, call: Call) -> Plain:
+        """The project is no longer wanted; wait until it is empty."""
+        room, params = self._room(call)
+        mains = [room.project.agents[main] for main in room.project.mains]
+        nodes = [at for main in mains for at in room.project.down(main) if at.state != "gone"]
+        if params.get("plan"):
+            return calls.plan(room, nodes)
+        answer = await ask(room, call.principal, requests.Down())
+        for main in mains:
+            await self._until(room, main, params, "ending the project", _gone(main))
+        return {"project": room.project.name, "file": room.project.file, "ended": view.ended(nodes), "seq": answer.seq}
+
+    async def shutdown(self, call: Call) -> Plain:
+        """Stop the daemon, once this is answered; what is wanted runs again at its next start."""
+        if call.params.get("plan"):
+            plans = [calls.plan(room, _all(room)) for room in self._projects.rooms.values()]
+            agents = [agent for plan in plans for agent in plan["plan"]["agents"]]
+            return {"plan": {"agents": agents, "grace": max((plan["plan"]["grace"] for plan in plans), default=0.0)}}
+        self._stop()
+        return {"pid": os.getpid()}
+
+    @staticmethod
+    async def _until(room: Room, node: Node, params: dict[str, Any], what: str, over: Callable[[], bool]) -> None:
+        await calls.within(params, what, lambda: room.desk.until(node.id, over))
+
+    @staticmethod
+    async def _ready(room: Room, node: Node, params: dict[str, Any]) -> None:
+        def over() -> bool:
+            return node.state not in ("starting", "backoff")
+
+        await calls.within(params, f"the start of {node.name}", lambda: room.desk.until(node.id, over))
+        if node.away or node.state == "stopping":
+            why = node.reason or (f"its run ended: {view.agent(room.project, node, 0.0)['exit']}")
+            raise wire.Refusal("state", f"{node.name} did not come up: {why}", field="state", held=node.state)
+
+
+_FORK = (
+    "task",
+    "role",
+    "kind",
+    "name",
+    "description",
+    "parent",
+    "model",
+    "directory",
+    "max_tasks",
+    "replace",
+    "restart",
+)
+
+
+def _restarted(node: Node, run: int) -> Callable[[], bool]:
+    return lambda: node.away or (node.run > run and node.state not in ("starting", "backoff"))
+
+
+def _gone(node: Node) -> Callable[[], bool]:
+    return lambda: node.state == "gone"
+
+
+def _all(room: Room) -> list[Node]:
+    mains = (room.project.agents[main] for main in room.project.mains)
+    return [node for main in mains for node in room.project.down(main) if not node.away]

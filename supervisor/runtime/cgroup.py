@@ -1,0 +1,125 @@
+"""Containment by cgroups: one directory per agent inside its parent's, processes in its `self` leaf, one write that kills
+all of it. The daemon is a subreaper here as well: what moves itself to another cgroup is found by its ancestry."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from supervisor.runtime import cgroupfs, marks
+from supervisor.runtime.inotify import Watch
+from supervisor.runtime.subreaper import Identity, Seen, Subreaper, SubreaperCell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from supervisor.core.facts import Killed
+    from supervisor.runtime.cell import Cell, Tier
+    from supervisor.runtime.cgroupfs import Place
+
+#: Where the daemon itself stands, and where an agent's own processes do.
+DAEMON, OWN = "daemon", "self"
+
+
+class Cgroups(Subreaper):
+    """All cells of this daemon, under a directory in the cgroup that it was started in. OSError where that is not ours."""
+
+    tier: Tier = "cgroup"
+
+    def __init__(self, instance: int, base: Place) -> None:
+        cgroupfs.sweep(base)
+        self._base = base
+        self.top, self._lock = cgroupfs.claim(base)
+        try:
+            self.leaf = self.top.below(DAEMON)
+            os.mkdir(self.leaf.directory)
+            if not os.path.exists(f"{self.leaf.directory}/cgroup.kill"):
+                raise OSError("this kernel has no cgroup.kill (it came with Linux 5.14)")
+            # A cgroup with processes in it cannot hand controllers down, so the daemon stands in a leaf.
+            cgroupfs.join(self.leaf.directory)
+            self.watch = Watch()
+        except OSError:
+            self._leave()
+            raise
+        super().__init__(instance)
+
+    def cell(self, agent: str, parent: Cell | None) -> Cell:
+        return CgroupCell(self, agent, parent.place if isinstance(parent, CgroupCell) else self.top)
+
+    def agent_of(self, pid: int) -> str | None:
+        name = marks.cgroup(pid)
+        if name is None or not self.top.holds(name):
+            return None
+        *above, leaf = name.removeprefix(self.top.name).strip("/").split("/")
+        return above[-1] if above and leaf == OWN else None
+
+    def close(self) -> None:
+        super().close()
+        self.watch.close()
+        self._leave()
+
+    def _leave(self) -> None:
+        with suppress(OSError):
+            cgroupfs.join(self._base.directory)
+        with suppress(OSError):
+            for entry in os.scandir(self.top.directory):
+                if entry.is_dir() and entry.name != DAEMON:
+                    cgroupfs.kill(entry.path)
+                    cgroupfs.wait(entry.path, cgroupfs.PATIENCE)
+        cgroupfs.remove(self.top.directory)
+        os.close(self._lock)
+
+
+class CgroupCell(SubreaperCell):
+    """One agent's directory."""
+
+    _group: Cgroups
+
+    def __init__(self, group: Cgroups, agent: str, above: Place) -> None:
+        super().__init__(group, agent)
+        self.place = above.below(agent)
+        self._own = self.place.below(OWN)
+        self.cgroup = self._own.directory
+        os.makedirs(self.cgroup, exist_ok=True)
+        self._events = group.watch.add(f"{self.cgroup}/cgroup.events", self.nudge)
+
+    def living(self) -> bool:
+        return super().living() or cgroupfs.populated(self._own.directory)
+
+    async def changed(self) -> None:
+        self._group.watch.start()
+        await super().changed()
+
+    def close(self) -> None:
+        super().close()
+        self._group.watch.remove(self._events)
+        cgroupfs.remove(self.place.directory)
+
+    def _look(self, since: float) -> Iterator[Seen]:
+        inside = set(cgroupfs.pids(self._own.directory))
+        met: set[int] = set()
+        for seen in super()._look(since):
+            met.add(seen.stat.pid)
+            yield seen if seen.stat.pid in inside else evolve(seen, escaped=self._escaped(seen))
+        for pid in inside - met:
+            stat = marks.stat(pid)
+            # Asked again after its start time was read: the number may be a stranger's by now.
+            if stat is not None and stat.alive and self._own.holds(marks.cgroup(pid) or ""):
+                yield Seen(stat, stray=True)
+
+    def _escaped(self, seen: Seen) -> bool:
+        name = marks.cgroup(seen.stat.pid)
+        if name is None or self._own.holds(name):
+            return False
+        # A leader comes from the daemon's own leaf, and is there for its first moment.
+        return not (seen.leader and name == self._group.leaf.name)
+
+    async def _strike(self, killed: dict[Identity, Killed], *, again: bool) -> None:
+        if not again:
+            self._name(killed, self._look(0.0))
+        cgroupfs.kill(self._own.directory)
+        if again:
+            await super()._strike(killed, again=True)  # what is outside

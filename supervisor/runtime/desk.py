@@ -1,0 +1,196 @@
+"""The one gate of a project: requests and facts pass here, are applied at once, and act only when they are durable.
+It decides nothing itself and awaits nothing between deciding and applying."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+
+import trio
+from attrs import define, evolve, field
+
+from supervisor.core.authority import Principal
+from supervisor.core.decide.gate import decide, take
+from supervisor.core.decide.moment import Moment
+from supervisor.core.facts import Born, Fact, Refused
+from supervisor.core.refusals import Refusal
+from supervisor.core.requests import VERB, Fork, Request, Stamp
+from supervisor.core.state import Project
+from supervisor.runtime.chain import Batch
+from supervisor.runtime.journal import Journal
+
+#: Forks are counted over this many seconds.
+RATE_WINDOW = 60.0
+#: Equal refusals within this many seconds share one record.
+SAME_REFUSAL = 1.0
+#: How many of the newest batches a desk keeps for `events`.
+RECENT = 2000
+
+
+@define
+class Answer:
+    """What a request came to. `facts` and `seq` are final once `durable` is set; a refusal is final at once."""
+
+    refusal: Refusal | None = None
+    facts: tuple[Fact, ...] = ()
+    seq: int = 0
+    durable: trio.Event = field(factory=trio.Event)
+
+
+@define
+class _Open:
+    """A batch that waits for the disk."""
+
+    batch: Batch
+    line: bytes
+    answer: Answer
+
+
+class Desk:
+    """One project's state, journal and gate. `act` is called for each durable fact, in order; `next_agent` gives the
+    daemon's next free agent number; `forked` tells it which was used."""
+
+    def __init__(
+        self,
+        project: Project,
+        journal: Journal,
+        act: Callable[[Fact], None],
+        next_agent: Callable[[], int],
+        admit_work: Callable[[], Refusal | None] = lambda: None,
+    ) -> None:
+        self.project = project
+        self.journal = journal
+        self.recent: deque[Batch] = deque(maxlen=RECENT)
+        self.unrecorded = 0  #: refusals that only repeated one on record
+        self._act = act
+        self._next_agent = next_agent
+        self._admit_work = admit_work
+        self._waiting: list[_Open] = []
+        self._work = trio.Event()
+        self._newest = Answer()
+        self._newest.durable.set()
+        self._changed: dict[str, trio.Event] = {}
+        self._followers: set[Callable[[Batch], None]] = set()
+        self._forks: dict[str, deque[float]] = {}
+        self._refusals: dict[tuple[str, Refused], float] = {}
+
+    # --- the gate
+
+    def ask(self, by: Principal, request: Request) -> Answer:
+        """Decide and apply a request. Its reply belongs to the caller only once `durable` is set."""
+        stamp = self._stamp(str(by))
+        moment = Moment.of(self.project, stamp)
+        refusal = self._admit_work() if isinstance(request, Fork) else None
+        decided = refusal or decide(self.project, by, request, moment)
+        if isinstance(decided, Refusal):
+            return self._refuse(str(by), VERB[type(request)], decided)
+        taken = take(self.project, decided, moment)
+        if isinstance(request, Fork):
+            self._forks.setdefault(str(by), deque()).append(trio.current_time())
+        return self._record(str(by), taken, stamp.at)
+
+    def plan(self, by: Principal, request: Request) -> list[Fact] | Refusal:
+        """What a request would come to, without what follows from it; nothing happens."""
+        return decide(self.project, by, request, Moment.of(self.project, self._stamp(str(by))))
+
+    def observe(self, *facts: Fact) -> Answer:
+        """Take what happened."""
+        stamp = self._stamp("fleet")
+        taken = take(self.project, list(facts), Moment.of(self.project, stamp))
+        return self._record("fleet", taken, stamp.at)
+
+    def refuse(self, by: Principal, verb: str, refusal: Refusal) -> None:
+        """Put a refusal of a door on record."""
+        self._refuse(str(by), verb, refusal)
+
+    def _stamp(self, by: str) -> Stamp:
+        now = trio.current_time()
+        forks = self._forks.get(by)
+        while forks and forks[0] < now - RATE_WINDOW:
+            forks.popleft()
+        return Stamp(time.time(), self._next_agent(), len(forks or ()), random.random())  # noqa: S311  # jitter, no secret
+
+    def _refuse(self, by: str, verb: str, refusal: Refusal) -> Answer:
+        fact = Refused(verb, **refusal.plain())  # type: ignore[arg-type]  # the same fields by construction
+        now = trio.current_time()
+        if len(self._refusals) > RECENT:
+            self._refusals.clear()
+        # A loop that is refused a thousand times a second is one record a second, not a full disk.
+        if now - self._refusals.get((by, fact), -SAME_REFUSAL) >= SAME_REFUSAL:
+            self._refusals[by, fact] = now
+            self._record(by, take(self.project, [fact], Moment.of(self.project, self._stamp(by))), time.time())
+        else:
+            self.unrecorded += 1
+        return Answer(refusal=refusal)
+
+    def _record(self, by: str, taken: list[Fact], at: float) -> Answer:
+        if not taken:
+            # Nothing new, but what it rests on may still be on its way to the disk.
+            return Answer(seq=self.journal.seq, durable=self._newest.durable)
+        answer = Answer(facts=tuple(taken))
+        if self.journal.fault is not None:
+            return answer  # the disk failed and the daemon ends: this never was, and nobody acts on it
+        self._newest = answer
+        batch = Batch(at, by, tuple(taken))
+        line = self.journal.encode(batch)
+        answer.seq = self.journal.seq
+        self._waiting.append(_Open(evolve(batch, seq=answer.seq), line, answer))
+        self._work.set()
+        return answer
+
+    # --- durability
+
+    async def run(self) -> None:
+        """The flusher: one write and one fsync at a time; what arrives meanwhile shares the next. An error of the
+        disk leaves here and ends the daemon before anything of the batch was acted on."""
+        while True:
+            await self._work.wait()
+            self._work = trio.Event()
+            await self._flush()
+
+    async def _flush(self) -> None:
+        ready, self._waiting = self._waiting, []
+        if not ready:
+            return
+        await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
+        touched: set[str] = set()
+        for item in ready:
+            self.recent.append(item.batch)
+            for fact in item.batch.facts:
+                self._act(fact)
+                touched.add(getattr(fact, "agent", ""))
+            item.answer.durable.set()
+            for follower in tuple(self._followers):
+                follower(item.batch)
+        for agent in touched:
+            self._wake(agent)
+
+    async def drain(self) -> None:
+        """Make everything durable that was taken so far; for the end of the daemon, when `run` is over."""
+        while self._waiting:
+            await self._flush()
+
+    # --- waiting and watching
+
+    def follow(self, follower: Callable[[Batch], None]) -> Callable[[], None]:
+        """Call `follower` with each durable batch, without waiting for it; returns what ends that."""
+        self._followers.add(follower)
+        return lambda: self._followers.discard(follower)
+
+    def _wake(self, agent: str) -> None:
+        changed = self._changed.pop(agent, None)
+        if changed is not None:
+            changed.set()
+
+    async def until(self, agent: str, condition: Callable[[], bool]) -> None:
+        """Wait until a fact about the agent made the condition true (asked at once, then after each), durably."""
+        while not condition():
+            await self._changed.setdefault(agent, trio.Event()).wait()
+        await self._newest.durable.wait()
+
+    @staticmethod
+    def born(answer: Answer) -> list[Born]:
+        """The agents that an answer brought."""
+        return [fact for fact in answer.facts if isinstance(fact, Born)]

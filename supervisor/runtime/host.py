@@ -1,0 +1,206 @@
+"""The trio task that owns one agent through all its runs, in its parent host's nursery: a child cannot outlive its parent.
+It decides nothing: facts tell it what to do, and it reports facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
+from supervisor.core.state import Node
+from supervisor.runtime.containment import Cell
+from supervisor.runtime.ladder import Clock
+from supervisor.runtime.run import Run
+
+if TYPE_CHECKING:
+    from supervisor.runtime.house import House
+
+
+class Host:
+    """One agent's task. The methods below are acts: they start, cancel, set or send, and never wait."""
+
+    def __init__(self, house: House, node: Node, parent: Host | None, before: trio.Event | None) -> None:
+        self.house = house
+        self.agent = node.id
+        self.parent = parent
+        self.children: set[Host] = set()
+        self.done = trio.Event()
+        self.scope = trio.CancelScope()
+        self.clock: Clock | None = None
+        self.cell: Cell | None = None
+        self.run: Run | None = None
+        self.tall = 0
+        self._before = before
+        self._newborn: list[Host] = []
+        self._nursery: trio.Nursery | None = None
+        self._waiting: list[Starting] = []
+        self._start = trio.Event()
+        self._run_scope = trio.CancelScope()
+        self.childless = trio.Event()
+        if parent is not None:
+            parent.children.add(self)
+
+    def __repr__(self) -> str:
+        return f"<Host of {self.agent}, {self.run or 'no run'}>"
+
+    @property
+    def node(self) -> Node:
+        """The agent's state."""
+        return self.house.desk.project.agents[self.agent]
+
+    # --- acts
+
+    def adopt(self, child: Host) -> None:
+        """Start a child's host in this one's nursery."""
+        if self._nursery is None:
+            # Born in the batch that this host starts with: it begins as soon as the nursery is there.
+            self._newborn.append(child)
+        else:
+            self._nursery.start_soon(child.live, name=f"host of {child.agent}")
+
+    def start(self, fact: Starting) -> None:
+        """Begin a run as soon as none is alive."""
+        self._waiting.append(fact)
+        self._start.set()
+
+    def rerun(self) -> None:
+        """End the run; the children stay."""
+        self.clock = self.clock or Clock(trio.current_time(), self.node.spec.stop_grace, 1)
+        self._run_scope.cancel()
+
+    def hand(self, inputs: tuple[Input, ...], words: str) -> None:
+        """Give texts to the running program."""
+        if self.run is not None:
+            self.run.hand(inputs, words)
+
+    def interrupt(self) -> None:
+        """Cut the running turn, where the kind can."""
+        if self.run is not None:
+            self.run.interrupt()
+
+    def close(self) -> None:
+        """Leave: the branch ends, deepest first, on one clock."""
+        self.measure()
+        self.clock = Clock(trio.current_time(), self.node.spec.stop_grace, self.tall + 1)
+        self.scope.cancel()
+
+    def after(self, delay: float, call: Callable[[], None]) -> None:
+        """Call back after so many seconds, unless the host has left by then."""
+        if self._nursery is not None:
+            self._nursery.start_soon(_ring, delay, call)
+
+    def measure(self) -> int:
+        """How many levels of hosts there are below this one; remembered, for the slices of a clock."""
+        self.tall = max((child.measure() + 1 for child in self.children), default=0)
+        return self.tall
+
+    def closing(self) -> bool:
+        """Whether this host or one above it was told to leave."""
+        at: Host | None = self
+        while at is not None:
+            if at.scope.cancel_called:
+                return True
+            at = at.parent
+        return False
+
+    # --- its life
+
+    async def live(self) -> None:
+        """The task. A fault of its own ends its agent and is reported; it never reaches its siblings."""
+        try:
+            if self._before is not None:
+                with trio.CancelScope(shield=True):
+                    await self._before.wait()
+            self.cell = self.house.containment.cell(self.agent, self.parent.cell if self.parent else None)
+            with self.scope:
+                async with trio.open_nursery() as self._nursery:
+                    for child in self._newborn:
+                        self._nursery.start_soon(child.live, name=f"host of {child.agent}")
+                    self._watch_wall()
+                    await self._runs()
+        except Exception as error:  # noqa: BLE001  # whatever it was, the other agents go on and `status` shows it
+            self.house.fault(f"host of {self.agent}", error)
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Nothing is alive any more: settle what was still to come, and let the parent go on."""
+        node = self.house.desk.project.agents.get(self.agent)
+        if node is not None and node.alive and self.house.hosts.get(self.agent) is self:
+            self.house.desk.observe(Unstarted(self.agent, node.run, "left before it was started"))
+        if self.cell is not None:
+            self.cell.close()
+        if self.parent is not None:
+            self.parent.children.discard(self)
+            if not self.parent.children:
+                self.parent.childless.set()
+        self.house.left(self)
+        self.done.set()
+
+    async def _runs(self) -> None:
+        while True:
+            await trio.lowlevel.checkpoint()  # told to leave before it began: nothing is spawned
+            if self._waiting:
+                await self._one(self._waiting.pop(0))
+            else:
+                await self._start.wait()
+                self._start = trio.Event()
+
+    async def _one(self, fact: Starting) -> None:
+        self.clock, self._run_scope = None, trio.CancelScope()
+        node = self.node
+        if self.cell is None or fact.run != node.run or not node.alive:
+            return
+        try:
+            async with self.house.spawning:
+                self.run = self.house.spawn(node, self.cell, fact, self.after)
+        except OSError as error:
+            self._observe(Unstarted(self.agent, fact.run, self.house.unspawned(error, node)))
+            return
+        try:
+            async with trio.open_nursery() as nursery:
+                for task in (self.run.read, self.run.read_stderr, self.run.write):
+                    nursery.start_soon(task)
+                try:
+                    with self._run_scope:
+                        self.run.open()
+                        await self.run.left()
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await self._end(self.run)
+        finally:
+            self.house.ended(self.run)
+            self.run = None
+
+    async def _end(self, run: Run) -> None:
+        """The children first, unless only the run ends; then the run, within its slice of the branch's clock."""
+        while self.closing() and self.children:
+            await self.childless.wait()
+            self.childless = trio.Event()
+        clock = self._clock()
+        await run.finish(until=clock.until(self.tall) if clock is not None else None)
+
+    def _clock(self) -> Clock | None:
+        """The clock of the topmost host that leaves, else one's own."""
+        found = self.clock
+        at: Host | None = self
+        while at is not None:
+            if at.scope.cancel_called:
+                found = at.clock or found
+            at = at.parent
+        return found
+
+    def _watch_wall(self) -> None:
+        wall = self.node.grant.wall
+        if wall is not None:
+            self.after(max(0.0, wall - self.node.lasted), lambda: self._observe(Expired(self.agent)))
+
+    def _observe(self, fact: Fact) -> None:
+        self.house.desk.observe(fact)
+
+
+async def _ring(delay: float, call: Callable[[], None]) -> None:
+    await trio.sleep(delay)
+    call()

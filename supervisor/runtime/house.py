@@ -1,0 +1,226 @@
+"""One project's hosts: spawns runs and carries out durable facts. It holds no rule: each fact names its act."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import trio
+
+from supervisor.core import facts, rights, words
+from supervisor.core.authority import Agent
+from supervisor.core.facts import Fact, Starting
+from supervisor.core.spec import KindSpec
+from supervisor.core.state import Node
+from supervisor.kinds.kind import Launch, Seat
+from supervisor.kinds.table import KINDS
+from supervisor.runtime import environment
+from supervisor.runtime.containment import Cell, Containment
+from supervisor.runtime.desk import Desk
+from supervisor.runtime.heard import Heard
+from supervisor.runtime.host import Host
+from supervisor.runtime.run import Run
+from supervisor.runtime.stderr import Stderr
+from supervisor.runtime.transcript import Transcript
+
+
+class Printed:
+    """The two transcripts of an agent."""
+
+    def __init__(self, home: Path) -> None:
+        self.stdout = Transcript(home / "transcript.jsonl")
+        self.stderr = Transcript(home / "stderr.log")
+
+    def close(self) -> None:
+        """Let the files go; those who follow come to the end."""
+        self.stdout.close()
+        self.stderr.close()
+
+
+class House:
+    """The hosts of one project. `desk` is set once, before anything happens."""
+
+    desk: Desk
+
+    def __init__(
+        self,
+        directory: Path,
+        instance: int,
+        containment: Containment,
+        tools: str,
+        nursery: trio.Nursery,
+        fault: Callable[[str, BaseException | str], None],
+        runs: dict[tuple[int, int], Agent],
+    ) -> None:
+        self.directory = directory
+        self.instance = instance
+        self.containment = containment
+        self.hosts: dict[str, Host] = {}
+        self.fault = fault
+        self._printed: dict[str, Printed] = {}
+        #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
+        self.spawning = trio.Lock()
+        self.empty = trio.Event()
+        self.empty.set()
+        #: the leaders of all living runs, by (pid, start): what names a caller
+        self.runs = runs
+        self._tools = tools
+        self._nursery = nursery
+
+    # --- acts
+
+    def act(self, fact: Fact) -> None:
+        """Carry out one durable fact; facts that ask for nothing are passed over."""
+        match fact:
+            case facts.Starting():
+                self._start(fact)
+            case facts.Handed():
+                self._hand(fact)
+            case facts.Leaving():
+                host = self.hosts.get(fact.agent)
+                if host is not None and not host.closing():
+                    host.close()
+            case facts.Rerun():
+                if (host := self.hosts.get(fact.agent)) is not None:
+                    host.rerun()
+            case facts.Interrupted():
+                if (host := self.hosts.get(fact.agent)) is not None:
+                    host.interrupt()
+            case facts.BackedOff():
+                self._back_off(fact)
+            case _:
+                pass
+
+    def _start(self, fact: Starting) -> None:
+        node = self.desk.project.agents.get(fact.agent)
+        if node is None or node.run != fact.run:
+            return
+        host = self.hosts.get(fact.agent)
+        if host is not None and not host.closing():
+            host.start(fact)
+            return
+        parent = self.hosts.get(node.parent) if node.parent is not None else None
+        if node.parent is not None and (parent is None or parent.closing()):
+            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
+            return
+        new = Host(self, node, parent, host.done if host is not None else None)
+        new.start(fact)
+        self.hosts[fact.agent] = new
+        self.empty = trio.Event()
+        if parent is not None:
+            parent.adopt(new)
+        else:
+            self._nursery.start_soon(new.live, name=f"host of {new.agent}")
+
+    def _hand(self, fact: facts.Handed) -> None:
+        host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
+        if host is not None and node is not None and host.run is not None and host.run.number == fact.run:
+            inputs = tuple(item for item in node.handed if item.id in fact.inputs)
+            host.hand(inputs, words.introduction(self.desk.project, node) if fact.introduce else "")
+
+    def _back_off(self, fact: facts.BackedOff) -> None:
+        host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
+        if host is not None and node is not None:
+            due = facts.Due(fact.agent, node.run)
+            host.after(fact.delay, lambda: self._observe(due))
+
+    # --- runs
+
+    def spawn(self, node: Node, cell: Cell, fact: Starting, later: Callable[[float, Callable[[], None]], None]) -> Run:
+        """Start a run's process. Raises OSError with everything undone."""
+        project, spec = self.desk.project, node.spec
+        kind = self._kind(spec.kind)
+        home = self.home(node.id)
+        tools = rights.effective(project, node, "tools")
+        seat = Seat(
+            node.id,
+            fact.run,
+            node.name,
+            node.session,
+            fact.resume,
+            str(home),
+            spec,
+            tools if isinstance(tools, tuple) else None,
+        )
+        program = KINDS[kind.protocol]
+        launch = program.launch(kind, seat)
+        printed = self.printed(node.id)
+        stderr = Stderr(printed.stderr)
+        try:
+            process = cell.spawn(
+                launch.argv,
+                cwd=spec.directory or str(home),
+                env=self._environment(node, launch),
+                stdio=kind.stdio,
+                stderr=stderr.fd,
+                run=fact.run,
+            )
+        except BaseException:
+            stderr.close()
+            raise
+        self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
+        self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
+        heard = Heard(self.desk, node.id, later)
+        return Run(node.id, fact.run, process, cell, program, program.converse(seat), printed.stdout, stderr, heard)
+
+    def _kind(self, name: str) -> KindSpec:
+        fleet = self.desk.project.fleet
+        kind = next((kind for kind in fleet.kinds if kind.name == name), None) if fleet is not None else None
+        if kind is None or kind.protocol not in KINDS:
+            raise FileNotFoundError(f"the kind {name!r} is not declared any more")
+        return kind
+
+    def _environment(self, node: Node, launch: Launch) -> dict[str, str]:
+        project = self.desk.project
+        allowed = rights.effective(project, node, "env")
+        given = dict(launch.env) | dict(node.spec.env)
+        if node.spec.env_file:
+            given |= environment.read_file(node.spec.env_file)
+        built = environment.build(
+            os.environ, allowed if isinstance(allowed, tuple) else None, given, project.path, self._tools
+        )
+        built["FLEET_AGENT"] = f"{self.instance}:{node.id}"
+        return built
+
+    def home(self, agent: str) -> Path:
+        """The agent's own directory, made where it is missing."""
+        home = self.directory / "agents" / agent
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return home
+
+    def printed(self, agent: str) -> Printed:
+        """What the agent prints, while it has a host; its files are kept after it is gone."""
+        if agent not in self._printed:
+            self._printed[agent] = Printed(self.home(agent))
+        return self._printed[agent]
+
+    def ended(self, run: Run) -> None:
+        """A run is over: its process names nobody any more."""
+        self.runs.pop((run.process.pid, run.process.start), None)
+
+    def unspawned(self, error: OSError, node: Node) -> str:
+        """Why a run could not be spawned, for people."""
+        what = error.filename or node.spec.kind
+        return f"{what}: {error.strerror or error}"
+
+    # --- ends
+
+    def _observe(self, fact: Fact) -> None:
+        self.desk.observe(fact)
+
+    def left(self, host: Host) -> None:
+        """A host is done."""
+        if self.hosts.get(host.agent) is host:
+            del self.hosts[host.agent]
+            if (printed := self._printed.pop(host.agent, None)) is not None:
+                printed.close()
+        if not self.hosts:
+            self.empty.set()
+
+    async def close(self) -> None:
+        """End every run in order; what is wanted stays wanted."""
+        for host in list(self.hosts.values()):
+            if host.parent is None and not host.closing():
+                host.close()
+        await self.empty.wait()

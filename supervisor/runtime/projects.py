@@ -1,0 +1,158 @@
+"""All projects of one daemon: each with its journal, desk and hosts. It opens, finds and closes them; it decides nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import trio
+from attrs import define
+
+from supervisor.core import facts
+from supervisor.core.apply import apply
+from supervisor.core.authority import Agent
+from supervisor.core.refusals import Refusal, refuse
+from supervisor.core.state import Project
+from supervisor.runtime.containment import Containment
+from supervisor.runtime.desk import Desk
+from supervisor.runtime.house import House
+from supervisor.runtime.journal import Journal
+
+#: Below this many free bytes on the state directory's disk no new work is taken (DESIGN 10).
+LOW_DISK = 32 * 1024 * 1024
+#: The content that was accepted last, kept beside the journal.
+ACCEPTED = "accepted.toml"
+FAULTS = 50
+
+
+@define
+class Room:
+    """One open project."""
+
+    id: str
+    directory: Path
+    desk: Desk
+    house: House
+
+    @property
+    def project(self) -> Project:
+        """Its state."""
+        return self.desk.project
+
+
+class Projects:
+    """The open projects, by their id on disk."""
+
+    def __init__(self, state: Path, containment: Containment, instance: int, tools: str, nursery: trio.Nursery) -> None:
+        self.state = state
+        self.rooms: dict[str, Room] = {}
+        self.runs: dict[tuple[int, int], Agent] = {}
+        self.faults: deque[dict[str, object]] = deque(maxlen=FAULTS)
+        self.containment = containment
+        self.instance = instance
+        self._tools = tools
+        self._nursery = nursery
+
+    def fault(self, where: str, what: BaseException | str) -> None:
+        """Keep what went wrong, for `status`."""
+        said = what if isinstance(what, str) else f"{type(what).__name__}: {what}"
+        self.faults.append({"at": time.time(), "where": where, "what": said})
+
+    def stored(self) -> Iterator[str]:
+        """The ids of all projects that have a journal here."""
+        if self.state.is_dir():
+            for entry in sorted(self.state.iterdir()):
+                if entry.is_dir() and (entry / "journal.jsonl").exists() and entry.name != "daemon":
+                    yield entry.name
+
+    def open(self, project_id: str) -> Room:
+        """Open a project and bring back what is wanted. Raises JournalError where its journal cannot be opened."""
+        directory = self.state / project_id
+        journal, batches, cut = Journal.open(directory, project_id)
+        project = Project(project_id)
+        for batch in batches:
+            for fact in batch.facts:
+                apply(project, fact, batch.at)
+        house = House(directory, self.instance, self.containment, self._tools, self._nursery, self.fault, self.runs)
+        house.desk = desk = Desk(project, journal, house.act, self._next_agent, self._room_to_work)
+        desk.recent.extend(batches[-desk.recent.maxlen :] if desk.recent.maxlen else ())
+        room = self.rooms[project_id] = Room(project_id, directory, desk, house)
+        self._nursery.start_soon(desk.run, name=f"flusher of {project_id}")
+        repaired = [facts.Repaired(cut)] if cut else []
+        desk.observe(*repaired, facts.Opened(str(self.instance), self.containment.tier))
+        return room
+
+    def for_file(self, file: str, fresh: str) -> Room:
+        """The project of this agents.toml, opened, or made under the id `fresh`; a changed name keeps its place on disk."""
+        real = os.path.realpath(file)
+        for room in self.rooms.values():
+            if room.project.file == real:
+                return room
+        suffix = "-" + hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
+        known = next((stored for stored in self.stored() if stored.endswith(suffix)), None)
+        project_id = known or fresh
+        return self.rooms.get(project_id) or self.open(project_id)
+
+    def of_agent(self, agent: Agent) -> Room:
+        """The project a run belongs to."""
+        return self.rooms[agent.project]
+
+    def find(self, named: str, cwd: str) -> Room:
+        """The project a person means: by id, file or name, else the one whose directory they stand in, else the
+        only one. Raises a refusal that lists them."""
+        rooms = [room for room in self.rooms.values() if room.project.file]
+        if named:
+            real = os.path.realpath(named)
+            found = [room for room in rooms if named == room.id or real == room.project.file]
+            found = found or [room for room in rooms if room.project.name.casefold() == named.casefold()]
+        else:
+            found = _standing_in(rooms, cwd)
+            wanted = [room for room in rooms if room.project.wanted]
+            found = found or (wanted if len(wanted) == 1 else [])
+        if len(found) == 1:
+            return found[0]
+        listed = ", ".join(f"{room.project.name} ({room.project.file})" for room in found or rooms) or "none is up"
+        what = f"there is no project {named!r}" if named and not found else "which project"
+        raise refuse("unknown", f"{what}: name one with --project; known: {listed}", field="project", asked=named)
+
+    def _next_agent(self) -> int:
+        return 1 + max((room.project.highest for room in self.rooms.values()), default=0)
+
+    def _room_to_work(self) -> Refusal | None:
+        free = os.statvfs(self.state)
+        left = free.f_bavail * free.f_frsize
+        if left >= LOW_DISK:
+            return None
+        return Refusal(
+            "disk", f"{left} bytes are free on the disk of {self.state}; new work needs {LOW_DISK}",
+            field="disk", asked=LOW_DISK, held=left, ask="operator",
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        """Leave in order: everything ends, what is wanted stays wanted, and it is all on disk."""
+        for room in self.rooms.values():
+            room.desk.observe(facts.Closing())
+        async with trio.open_nursery() as nursery:
+            for room in self.rooms.values():
+                nursery.start_soon(room.house.close)
+
+    async def settle(self) -> None:
+        """When the flushers are over: the last facts, and the journals' closing records."""
+        for room in self.rooms.values():
+            await room.desk.drain()
+            room.desk.journal.close(time.time())
+
+
+def _standing_in(rooms: list[Room], cwd: str) -> list[Room]:
+    if not cwd:
+        return []
+    real = os.path.realpath(cwd)
+    above: Callable[[Room], bool] = lambda room: (real + "/").startswith(
+        os.path.dirname(room.project.file).rstrip("/") + "/"
+    )  # noqa: E731
+    found = sorted(filter(above, rooms), key=lambda room: len(os.path.dirname(room.project.file)))
+    return found[-1:]

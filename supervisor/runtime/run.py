@@ -1,0 +1,203 @@
+"""One process of an agent, from spawn to empty: its stdio, its conversation, and the facts that come of both.
+It does not decide when a run ends; its host does."""
+
+from __future__ import annotations
+
+import trio
+
+from supervisor.core.facts import Exited, Garbled, Input, Killed
+from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
+from supervisor.launchers.local import Process
+from supervisor.runtime.containment import Cell
+from supervisor.runtime.heard import Heard
+from supervisor.runtime.ladder import end
+from supervisor.runtime.stderr import Stderr
+from supervisor.runtime.transcript import Transcript
+
+CHUNK = 65536
+#: More lines than this in one chunk are looked through for the few that matter first.
+FEW = 16
+#: Once nothing of a run is alive, its stdout is read until its end, or until it has been silent this long (seconds):
+#: a process that escaped may hold it open.
+SILENCE = 0.2
+#: What an agent left behind that exited by itself gets this long (seconds) after SIGTERM.
+LEFTOVERS = 1.0
+
+
+class Run:
+    """A spawned run. `read` and `write` are its two tasks; `finish` ends it and says how it went."""
+
+    def __init__(
+        self,
+        agent: str,
+        number: int,
+        process: Process,
+        cell: Cell,
+        kind: Kind,
+        talk: Conversation,
+        transcript: Transcript,
+        stderr: Stderr,
+        heard: Heard,
+    ) -> None:
+        self.agent = agent
+        self.number = number
+        self.process = process
+        self.cell = cell
+        self.talk = talk
+        self.heard = heard
+        self.begun = trio.current_time()
+        self.at_end = trio.Event()
+        self._transcript = transcript
+        self._stderr = stderr
+        self._kind = kind
+        self._last_byte = self.begun
+        self._skipping = 0
+        # Its tasks go on while the host is cancelled: the program may still speak, and is heard.
+        self._scopes = [trio.CancelScope(shield=True) for _ in range(3)]
+        self._unsent = bytearray()
+        self._to_send = trio.Event()
+        self._sent = trio.Event()
+        self._closing = False
+
+    def __repr__(self) -> str:
+        return f"<Run {self.number} of {self.agent}, pid {self.process.pid}>"
+
+    # --- towards the program
+
+    def open(self) -> None:
+        """The process is there: say what must be said first."""
+        self.heard.take(self.talk.open())
+        self._queue()
+
+    def hand(self, inputs: tuple[Input, ...], words: str) -> None:
+        """Give texts to the program."""
+        self.talk.hand(inputs, words)
+        self._queue()
+
+    def interrupt(self) -> None:
+        """Cut the running turn."""
+        self.talk.interrupt()
+        self._queue()
+
+    def _queue(self) -> None:
+        data = self.talk.outgoing()
+        if data:
+            self._unsent += data
+            self._to_send.set()
+
+    async def write(self) -> None:
+        """The task that writes stdin: it goes on while the run is being ended."""
+        with self._scopes[0]:
+            while not (self._closing and not self._unsent):
+                await self._to_send.wait()
+                self._to_send = trio.Event()
+                data, self._unsent = bytes(self._unsent), bytearray()
+                try:
+                    if data:
+                        await self.process.stdin.send_all(data)
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    break  # it closed its stdin; what it did not read stays undelivered with it
+            await self.process.stdin.aclose()
+        self._sent.set()
+
+    async def polite(self) -> None:
+        """The kind's own way to stop: its last words, then the end of its stdin."""
+        self.talk.close()
+        self._closing = True
+        self._unsent += self.talk.outgoing()
+        self._to_send.set()
+        await self._sent.wait()
+
+    # --- from the program
+
+    async def read(self) -> None:
+        """The task that reads stdout, always and to its end, so that no program ever waits for us."""
+        with self._scopes[1]:
+            rest = b""
+            try:
+                while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
+                    self._last_byte = trio.current_time()
+                    self._transcript.write(chunk)
+                    rest = self._lines(rest + chunk if rest else chunk)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                pass  # reset by its death: the same as the end
+            if rest:
+                self._line(rest)
+        self.heard.take(self.talk.ended())
+        self._queue()
+        self.at_end.set()
+
+    def _lines(self, data: bytes) -> bytes:
+        """Hear the whole lines; returns the rest. Beyond the limit bytes are counted and dropped."""
+        *whole, rest = data.split(b"\n")
+        mark = self._kind.mark
+        if len(whole) > FEW and mark:
+            # Plain output by the megabyte: only its last line is anyone's to read.
+            plain = next((line for line in reversed(whole) if line and mark not in line), None)
+            first = [whole[0]] if self._skipping else []
+            whole = first + [line for line in whole[len(first) :] if mark in line or line is plain]
+        if whole and self._skipping:
+            self._skipped(len(whole.pop(0)))
+        for line in whole:
+            if len(line) > LINE_LIMIT:
+                self.heard.take([self._garbled(len(line))])
+            elif line:
+                self._line(line)
+        if self._skipping or len(rest) > LINE_LIMIT:
+            self._skipping += len(rest)
+            return b""
+        return rest
+
+    def _skipped(self, tail: int) -> None:
+        self.heard.take([self._garbled(self._skipping + tail)])
+        self._skipping = 0
+
+    def _garbled(self, size: int) -> Garbled:
+        return Garbled(self.agent, self.number, 1, size, f"a line of {size} bytes; the limit is {LINE_LIMIT}")
+
+    def _line(self, line: bytes) -> None:
+        self.heard.take(self.talk.read(line))
+        self._queue()
+
+    async def read_stderr(self) -> None:
+        """The task that reads stderr: for people, never for facts."""
+        with self._scopes[2]:
+            await self._stderr.pump()
+
+    # --- its end
+
+    async def left(self) -> int:
+        """Wait for the leader's end; returns its status as Popen gives it."""
+        return await self.process.wait()
+
+    async def finish(self, *, until: float | None) -> None:
+        """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
+        polite = self.polite if until is not None and self.talk.polite else None
+        deadline = trio.current_time() + LEFTOVERS if until is None else until
+        killed, unkillable = await end(self.process, self.cell, polite=polite, until=deadline)
+        await self._drain()
+        for scope in self._scopes:
+            scope.cancel()
+        if self._skipping:
+            self._skipped(0)
+        self.heard.flush(await self._exit(killed, unkillable))
+        self.process.close()
+        self._stderr.close()
+
+    async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited:
+        code: int | None = None
+        if self.process.pid not in unkillable:
+            code = await self.process.wait()
+        lasted = round(trio.current_time() - self.begun, 3)
+        if code is not None and code < 0:
+            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable)
+        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable)
+
+    async def _drain(self) -> None:
+        self._last_byte = trio.current_time()
+        while not self.at_end.is_set():
+            left = self._last_byte + SILENCE - trio.current_time()
+            if left <= 0:
+                return
+            with trio.move_on_after(left):
+                await self.at_end.wait()

@@ -1,0 +1,79 @@
+"""Fixtures for every test: a place of its own on disk, and proof that nothing of the test is left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.house import Inventory, adopt_orphans
+from tests.systemd import user_manager
+
+__all__ = ["user_manager"]  # a fixture for every test, beside those below
+
+_FAILED = pytest.StashKey[bool]()
+_PLACES = {
+    "TMPDIR": "tmp",
+    "HOME": "home",
+    "XDG_CONFIG_HOME": "home/config",
+    "XDG_STATE_HOME": "home/state",
+    "XDG_RUNTIME_DIR": "run",
+}
+
+
+settings.register_profile("house", deadline=None)  # a slow machine is no fault
+
+
+def pytest_configure() -> None:
+    adopt_orphans()
+    settings.load_profile("house")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+    return report
+
+
+@pytest.fixture(autouse=True)
+def place(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """The test's own directory, with a short path (a socket's may have 107 bytes), in which HOME, TMPDIR and the XDG
+    directories point: no test touches what is the person's. At the test's end no process, descriptor, cgroup or file
+    in TMPDIR may be left. The directory of a failed test is kept."""
+    root = Path(tempfile.mkdtemp(prefix="fleet-"))
+    root.chmod(0o755)  # some tests act as another user
+    kept = {name: os.environ.get(name) for name in _PLACES}
+    for name, below in _PLACES.items():
+        (root / below).mkdir(mode=0o700)
+        os.environ[name] = str(root / below)
+    tempfile.tempdir = None  # forget what TMPDIR was
+    inventory = Inventory(root / "tmp")
+    try:
+        yield root
+        left = inventory.leftovers()
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        tempfile.tempdir = None
+    if left:
+        pytest.fail(f"{request.node.nodeid} left behind: " + "; ".join(left), pytrace=False)
+    if not request.node.stash.get(_FAILED, False):
+        shutil.rmtree(root)
+
+
+@pytest.fixture
+def tmp_path(place: Path) -> Path:
+    """An empty directory in the test's own place, which goes with it."""
+    room = place / "room"
+    room.mkdir()
+    return room
