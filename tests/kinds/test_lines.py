@@ -231,9 +231,7 @@ def test_a_huge_plain_line_costs_no_decoding(opened: LinesConversation) -> None:
 def test_the_examples_of_the_documentation_are_taken(opened: LinesConversation) -> None:
     text = (Path(__file__).parents[2] / "docs" / "status-lines.md").read_text()
     lines = [line for line in text.splitlines() if line.startswith('{"fleet"')]
-    from_program = [
-        line for line in lines if json.loads(line)["fleet"] not in {"brief", "task", "digest", "interrupt"}
-    ]
+    from_program = [line for line in lines if json.loads(line)["fleet"] not in {"brief", "task", "digest", "interrupt"}]
     assert len(from_program) >= 7
     for line in from_program:
         assert not only(opened.read(line.encode()), Garbled), line

@@ -144,9 +144,7 @@ def test_a_command_of_pis_own_ends_its_turn_at_once(opened: PiConversation) -> N
 def test_a_text_that_meets_a_compaction_is_said_again_after_it(opened: PiConversation) -> None:
     early = prompt(opened, "early")
     facts: list[Fact] = opened.read(b'{"type":"compaction_start","reason":"threshold"}')
-    refusal = (
-        "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry."
-    )
+    refusal = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry."
     facts += opened.read(answer("prompt", early, success=False, error=refusal))
     opened.hand((task("during"),), "")
     assert not said(opened)

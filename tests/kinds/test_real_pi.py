@@ -60,9 +60,7 @@ def env(server: ModelServer, tmp_path: Path) -> dict[str, str]:
     }
 
 
-def sitting(
-    model: str = CHAT, *, resume: bool = False, tools: tuple[str, ...] | None = ("bash", "read")
-) -> Seat:
+def sitting(model: str = CHAT, *, resume: bool = False, tools: tuple[str, ...] | None = ("bash", "read")) -> Seat:
     return seat(session="fleet-a7", spec=Spec(kind="pi", model=model), resume=resume, tools=tools)
 
 

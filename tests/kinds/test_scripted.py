@@ -249,15 +249,11 @@ echo '{"agent":{"id":"a9","name":"kid"}}'
     env = ENV | {"PATH": f"{client.parent}:{ENV['PATH']}"}
     async with driven(SCRIPTED, sitting(tmp_path), env=env) as agent:
         body = ["fork kid --kind scripted --tokens 50k:", "  say hello", "end"]
-        end = await play(
-            agent, *body, "expect ok", "fork greedy --tokens 9G", "expect refused", "expect tokens"
-        )
+        end = await play(agent, *body, "expect ok", "fork greedy --tokens 9G", "expect refused", "expect tokens")
         assert (end.outcome, end.error) == ("ok", "")
         assert lasts(agent.facts) == ["fork: kid (a9)", "fork refused: too much"]
         asked = (tmp_path / "asked").read_text()
-        assert asked.startswith(
-            "fork\n--json\n--name\nkid\n--kind\nscripted\n--tokens\n50k\nscript:\n  say hello\n"
-        )
+        assert asked.startswith("fork\n--json\n--name\nkid\n--kind\nscripted\n--tokens\n50k\nscript:\n  say hello\n")
         end = await play(agent, "expect refused", "ctl tree", "expect tokens", name="m2")
         assert end.error == "expected tokens, got ok"
 
