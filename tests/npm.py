@@ -48,7 +48,6 @@ def _install(what: str, place: Path, path: str) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     argv = [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(fresh), what]
     environment = {**os.environ, "PATH": path}
-    # S603: the argv is npm and a pin of our own
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines()

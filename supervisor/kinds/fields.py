@@ -99,5 +99,7 @@ def last_line(output: bytes | str) -> str:
     raw = raw.rstrip()
     start = max(raw.rfind(b"\n"), raw.rfind(b"\r")) + 1
     text = raw[start : start + 4 * LAST + 1024].decode("utf-8", "replace")
-    text = " ".join(_ESCAPES.sub("", text).split())
+    if not text.isprintable():
+        text = _ESCAPES.sub("", text)
+    text = " ".join(text.split())
     return text if len(text) <= LAST else text[: LAST - 1] + "…"
