@@ -208,10 +208,8 @@ class Caller:
 
     def writes(self, pid: int, uid: int) -> Principal | None:
         """Who wrote, if it was someone else than the caller: None if a process of the same principal did."""
-        if self.peers.stranger(pid, uid):
-            return Nobody(self.peers.stranger(pid, uid))
         # Nobody's requests are refused whoever wrote them.
-        if pid == self.pid or isinstance(self.principal, Nobody):
+        if isinstance(self.principal, Nobody) or (pid == self.pid and uid == self.peers.uid):
             return None
         other = self.peers.writer(pid, uid)
         return None if other == self.principal else other
