@@ -38,11 +38,8 @@ from supervisor.runtime.projects import Projects
 from supervisor.runtime.reaper import reap
 from supervisor.runtime.sweep import sweep
 from supervisor.runtime.tools import lay_out
+from supervisor.warden import Post, claim
 
-#: Where a parent that wants to know is told that the daemon is ready: a pipe's descriptor, its number in this variable.
-READY = "FLEET_READY_FD"
-#: The warden's pid, where there is one.
-WARDEN = "FLEET_WARDEN"
 #: Exit codes (sysexits.h): the disk or the socket failed; another daemon is there.
 IO_ERROR, TAKEN = 74, 75
 
@@ -50,10 +47,11 @@ IO_ERROR, TAKEN = 74, 75
 class Daemon:
     """One running daemon."""
 
-    def __init__(self, state: Path, runtime: Path, tier: Literal["auto", "cgroup", "warden"]) -> None:
+    def __init__(self, state: Path, runtime: Path, tier: Literal["auto", "cgroup", "warden"], post: Post) -> None:
         self.state = state
         self.runtime = runtime
-        self.warden = int(os.environ.pop(WARDEN, "0"))
+        self._post = post
+        self.warden = post.warden
         self.started = time.time()
         self.instance = secrets.randbelow(marks.HIGHEST_INSTANCE) + 1
         self.lag = Lag()
@@ -104,7 +102,7 @@ class Daemon:
                 self.projects.open(stored)
             except JournalError as error:
                 self.projects.fault(stored, error)  # one broken journal is shown; the other projects run
-        _tell_ready()
+        self._post.ready()
 
     async def _listen(self, signals: AsyncIterator[int]) -> None:
         async for _ in signals:
@@ -133,7 +131,7 @@ class Daemon:
             runs=self.projects.runs,
             daemon=[
                 own
-                for own in (identity(os.getpid()), identity(self.warden) if self.warden else None)
+                for own in (identity(os.getpid()), identity(self.warden) if self.warden is not None else None)
                 if own is not None
             ],
             mark_of=self._mark_of,
@@ -165,7 +163,7 @@ class Daemon:
         return {
             "pid": os.getpid(),
             "uid": os.geteuid(),
-            "warden": self.warden or None,
+            "warden": self.warden,
             "version": version("fleet-supervisor"),
             "tier": self.containment.tier,
             "uptime": round(time.time() - self.started, 3),
@@ -174,16 +172,9 @@ class Daemon:
         }
 
 
-def _tell_ready() -> None:
-    """Say once, to whoever asked for it, that the daemon serves."""
-    told = os.environ.pop(READY, "")
-    if told:
-        with open(int(told), "wb", buffering=0) as pipe:
-            pipe.write(b"ready\n")
-
-
 def run(argv: Sequence[str]) -> int:
     """The daemon in this process, until it is told to stop; returns its exit code (0, 1, 74 disk, 75 another is there)."""
+    post = claim()
     parser = argparse.ArgumentParser(prog="supervisord", description="The fleet supervisor's daemon.")
     parser.add_argument("--tier", choices=("auto", "cgroup", "warden"), default="auto", help="how agents are contained")
     options = parser.parse_args(argv)
@@ -195,7 +186,7 @@ def run(argv: Sequence[str]) -> int:
         widen()
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
-        trio.run(Daemon(state, runtime, options.tier).run)
+        trio.run(Daemon(state, runtime, options.tier, post).run)
     except* TakenError as group:
         code = _fail(TAKEN, group)
     except* (JournalError, DoorError, OSError) as group:

@@ -136,7 +136,7 @@ async def running(at: Path, tier: str = "auto", *options: str) -> AsyncIterator[
         process = subprocess.Popen(
             [*DAEMON, "--no-warden", "--tier", tier, *options],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(told,), start_new_session=True,
-            env=os.environ | {"FLEET_READY_FD": str(told)},
+            env=os.environ | {"SUPERVISORD_READY_FD": str(told)},
         )  # fmt: skip
     os.close(told)
     fleet = Fleet(at, process, tier)
