@@ -27,7 +27,7 @@ from supervisor.doors.control import serve
 from supervisor.doors.listener import DoorError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
-from supervisor.launchers.local import widen
+from supervisor.launchers.limits import widen
 from supervisor.runtime import marks
 from supervisor.runtime.containment import contain
 from supervisor.runtime.desk import Desk
@@ -108,14 +108,6 @@ class Daemon:
         async for _ in signals:
             self.stopping.set()
 
-    def _mark_of(self, pid: int) -> str | None:
-        """The mark of a run of ours that a process carries."""
-        marked = marks.marked(pid)
-        if marked is not None and marked[0] == self.instance:
-            return f"run {marked[1]}"
-        named = marks.named(pid)
-        return named[1] if named is not None and named[0] == self.instance else None
-
     # --- the door
 
     def _set_verbs(self) -> None:
@@ -134,7 +126,7 @@ class Daemon:
                 for own in (identity(os.getpid()), identity(self.warden) if self.warden is not None else None)
                 if own is not None
             ],
-            mark_of=self._mark_of,
+            mark_of=self.containment.mark_of,
             cell_of=self.containment.agent_of,
         )
         return Service(

@@ -77,10 +77,6 @@ class Containment(Protocol):
     def cell(self, agent: str, parent: Cell | None) -> Cell:
         """The place of an agent, inside its parent's."""
 
-    def agent_of(self, pid: int) -> str | None:
-        """The agent in whose cell a process lies, where the tier knows cells; a process can move itself, so this may
-        only contradict what its ancestry says."""
-
     def reap(self) -> None:
         """Collect what has ended, and wake whoever waits for it."""
 

@@ -80,9 +80,6 @@ class Subreaper:
         self._number += 1
         return self._number
 
-    def agent_of(self, pid: int) -> str | None:
-        return None
-
     def reap(self) -> None:
         collect(self.adopted.ending)
 
