@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import trio
 
-from supervisor import config
+from supervisor.config import agents_toml
 from supervisor.core import facts
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.refusals import Refusal
@@ -111,7 +111,7 @@ class Daemon:
     # --- the door
 
     def _set_verbs(self) -> None:
-        personal = config.personal_file(os.environ)
+        personal = agents_toml.personal_file(os.environ)
         asks = Asks(self.projects, self.stopping.set)
         self._verbs = (
             asks.table | Reads(self.projects, self._about, personal).table | Accepting(self.projects, personal).table

@@ -30,7 +30,7 @@ def init(errand: Errand) -> int:
     """Write a file to start from."""
     from shutil import which
 
-    from supervisor.config_starter import starter
+    from supervisor.config.starter import starter
 
     environ = errand.place.environ
     found = {name: path for name in PROGRAMS if (path := which(name, path=environ.get("PATH", ""))) is not None}

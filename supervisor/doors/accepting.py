@@ -9,7 +9,7 @@ from typing import Any
 import trio
 from attrs import asdict
 
-from supervisor import config
+from supervisor.config import agents_toml
 from supervisor.core import facts, requests
 from supervisor.core.facts import Fact
 from supervisor.core.refusals import Refusal, RefusedError, refuse
@@ -36,8 +36,8 @@ class Accepting:
             raise wire.BadParams("content", "up and reload take a file and its content")
         try:
             # A file of thousands of agents takes its time; the loop does not wait for it.
-            loaded = await trio.to_thread.run_sync(lambda: config.parse(content, file, personal=self._personal))
-        except config.ConfigError as error:
+            loaded = await trio.to_thread.run_sync(lambda: agents_toml.parse(content, file, personal=self._personal))
+        except agents_toml.ConfigError as error:
             problems = [asdict(problem) for problem in error.problems]
             raise wire.WireError(
                 wire.REFUSED, str(error), {"code": "config", "message": str(error), "problems": problems}

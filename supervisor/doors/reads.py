@@ -10,7 +10,7 @@ from typing import Any
 
 import trio
 
-from supervisor import config
+from supervisor.config import agents_toml
 from supervisor.core import save, view
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.facts import Fact
@@ -139,15 +139,15 @@ class Reads:
         room, _ = self._room(call)
         content = (room.directory / ACCEPTED).read_text("utf-8")
         file = room.project.file
-        loaded = await trio.to_thread.run_sync(lambda: config.parse(content, file, personal=self._personal))
-        return {"values": config.explain(loaded)}
+        loaded = await trio.to_thread.run_sync(lambda: agents_toml.parse(content, file, personal=self._personal))
+        return {"values": agents_toml.explain(loaded)}
 
     async def save(self, call: Call) -> Plain:
         """The live tree's agents as the content of a file."""
         room, _ = self._room(call)
         if room.project.fleet is None:
             raise refuse("down", "the project has no accepted content yet")
-        return {"content": config.dump(save.as_fleet(room.project, room.project.fleet))}
+        return {"content": agents_toml.dump(save.as_fleet(room.project, room.project.fleet))}
 
 
 def _project(room: Room) -> Plain:

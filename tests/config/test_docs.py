@@ -8,8 +8,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from supervisor import config_schema as schema
-from supervisor.config import ConfigError, parse
+from supervisor.config import schema
+from supervisor.config.agents_toml import ConfigError, parse
 from supervisor.core.grants import Grant
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()

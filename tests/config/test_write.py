@@ -11,7 +11,7 @@ from attrs import asdict, evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.config import dump, parse, shipped, starter
+from supervisor.config.agents_toml import dump, parse, shipped, starter
 from supervisor.core import names
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Declared, Fleet, KindSpec, Role, Spec

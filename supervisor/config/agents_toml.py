@@ -10,12 +10,12 @@ from typing import Final
 
 from attrs import frozen
 
-from supervisor.config_build import build
-from supervisor.config_layers import Origin
-from supervisor.config_problems import ConfigError, Problem, Report
-from supervisor.config_read import source
-from supervisor.config_starter import shipped, starter
-from supervisor.config_write import dump
+from supervisor.config.build import build
+from supervisor.config.layers import Origin
+from supervisor.config.problems import ConfigError, Problem, Report
+from supervisor.config.read import source
+from supervisor.config.starter import shipped, starter
+from supervisor.config.write import dump
 from supervisor.core.spec import Fleet
 
 __all__ = [

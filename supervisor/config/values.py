@@ -12,7 +12,7 @@ from typing import Any, Final, NewType, TypeVar
 
 import cattrs
 
-from supervisor.config_problems import WrongValueError, listed, nearest, quoted
+from supervisor.config.problems import WrongValueError, listed, nearest, quoted
 from supervisor.core import names, units
 from supervisor.core.ledger import NANO
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from attrs import define, evolve, field
 
-from supervisor.config_kinds import Kinds, kinds
-from supervisor.config_layers import (
+from supervisor.config.kinds import Kinds, kinds
+from supervisor.config.layers import (
     BUILT_IN,
     NARROW,
     WALLS,
@@ -24,10 +24,10 @@ from supervisor.config_layers import (
     roles,
     text,
 )
-from supervisor.config_lines import Path
-from supervisor.config_problems import Report, listed, quoted, show_path
-from supervisor.config_schema import AgentTable
-from supervisor.config_values import DEEPEST, label_fault
+from supervisor.config.lines import Path
+from supervisor.config.problems import Report, listed, quoted, show_path
+from supervisor.config.schema import AgentTable
+from supervisor.config.values import DEEPEST, label_fault
 from supervisor.core import names
 from supervisor.core.spec import Declared, Fleet, Role, Spec
 from supervisor.core.state import fold

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal
 import attrs
 from attrs import evolve, field, frozen
 
-from supervisor import config_schema as schema
-from supervisor.config_lines import Lines, Path
-from supervisor.config_problems import Report, quoted, show_path
-from supervisor.config_values import UNLIMITED, show_count, show_duration, show_money
+from supervisor.config import schema
+from supervisor.config.lines import Lines, Path
+from supervisor.config.problems import Report, quoted, show_path
+from supervisor.config.values import UNLIMITED, show_count, show_duration, show_money
 from supervisor.core import rights
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Spec

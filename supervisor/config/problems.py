@@ -10,7 +10,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from supervisor.config_lines import Lines, Path
+from supervisor.config.lines import Lines, Path
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 #: How many problems are told of one content: enough for any file that a person wrote.

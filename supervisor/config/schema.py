@@ -13,10 +13,10 @@ from attrs import frozen
 from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
 from cattrs.gen import make_dict_structure_fn, override
 
-from supervisor import config_values as values
-from supervisor.config_lines import Path
-from supervisor.config_problems import WrongValueError, listed, nearest, quoted
-from supervisor.config_values import Count, Duration, Filled, Model, Tasks, Variable
+from supervisor.config import values
+from supervisor.config.lines import Path
+from supervisor.config.problems import WrongValueError, listed, nearest, quoted
+from supervisor.config.values import Count, Duration, Filled, Model, Tasks, Variable
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Restart, Resume, Stdio, Wall
 

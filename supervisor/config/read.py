@@ -10,10 +10,10 @@ import stat
 import tomllib
 from typing import Any, Final, Literal
 
-from supervisor.config_layers import Source
-from supervisor.config_lines import Lines, lines
-from supervisor.config_problems import TOLD, Problem, Report, quoted
-from supervisor.config_schema import document
+from supervisor.config.layers import Source
+from supervisor.config.lines import Lines, lines
+from supervisor.config.problems import TOLD, Problem, Report, quoted
+from supervisor.config.schema import document
 
 #: A file is not read beyond this many bytes; a fleet of thousands of agents is far below it.
 LARGEST: Final = 1024 * 1024

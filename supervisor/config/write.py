@@ -8,8 +8,8 @@ from typing import Any, Final
 import attrs
 import tomli_w
 
-from supervisor.config_kinds import built_in
-from supervisor.config_values import UNLIMITED, show_duration, show_money
+from supervisor.config.kinds import built_in
+from supervisor.config.values import UNLIMITED, show_duration, show_money
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Declared, Fleet, KindSpec, Role, Spec
 from supervisor.core.state import fold

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from supervisor.config_layers import BUILT_IN, Entry, Origin, Source, absolute, text
-from supervisor.config_problems import Report, listed, nearest, quoted, show_path
-from supervisor.config_values import label_fault
+from supervisor.config.layers import BUILT_IN, Entry, Origin, Source, absolute, text
+from supervisor.config.problems import Report, listed, nearest, quoted, show_path
+from supervisor.config.values import label_fault
 from supervisor.core.spec import KindSpec
 
 #: A protocol of any program: it is a kind only with the program's command.
