@@ -165,7 +165,7 @@ class Inventory:
     def leftovers(self) -> list[str]:
         """Everything that the test left, by name. What still lives is ended, so that the next test starts clean."""
         found = [*self._left_processes(), *self._left_fds()]
-        found += [f"file {path}" for path in sorted(self._scratch.rglob("*"))]
+        found += [f"file {path}" for path in sorted(self._scratch.iterdir())]
         return found + self._left_cgroups()
 
     def _left_processes(self) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +59,9 @@ def unprivileged() -> Iterator[Unprivileged]:
 
 def _install(venv: Path) -> None:
     project = Path(__file__).parents[1]
-    subprocess.run([SYSTEM_PYTHON, "-m", "venv", venv], check=True, umask=0o022)
-    pip = [venv / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check", "install", project]
-    subprocess.run(pip, check=True, umask=0o022, stderr=subprocess.DEVNULL)
+    python = venv / "bin/python"
+    own = importlib.util.find_spec("pip") is not None  # else the new one needs a pip of its own, which is slower
+    subprocess.run([SYSTEM_PYTHON, "-m", "venv", *(["--without-pip"] if own else []), venv], check=True, umask=0o022)
+    pip = [sys.executable, "-m", "pip", "--python", python] if own else [python, "-m", "pip"]
+    quiet = ["-q", "--disable-pip-version-check", "install", project]
+    subprocess.run([*pip, *quiet], check=True, umask=0o022, stderr=subprocess.DEVNULL)

@@ -68,7 +68,7 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, fr
     planned = "plan" in result or bool(errand.params.get("plan"))
     told = result.get("plan") if isinstance(result.get("plan"), dict) else result
     changes = list(_changes(errand, told or {}, "would be " if planned else ""))
-    yield f"{project}  {errand.word(file)}"
+    yield f"{project}  {errand.word(result.get('file') or file)}"
     yield from (f"  {change}" for change in changes or ["nothing to change" if planned else "nothing changed"])
     if planned:
         yield "nothing was changed"

@@ -101,7 +101,9 @@ def prepare(directory: Path) -> None:
         )
     if not about.st_mode & 0o077:
         return
-    if about.st_mode & stat.S_ISVTX or any(_shared(entry) for entry in os.scandir(directory)):
+    with os.scandir(directory) as entries:
+        meant = about.st_mode & stat.S_ISVTX or any(_shared(entry) for entry in entries)
+    if meant:
         raise DoorError(
             f"{directory} is open to others and holds what they can reach: choose another, or `chmod 700 {directory}`"
         )

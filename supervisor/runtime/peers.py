@@ -194,11 +194,12 @@ class Caller:
             return was
         if exited(self._pidfd):
             return Nobody(f"process {self.pid} has exited")
-        if isinstance(was, Agent):
-            top = self._chain[-1]
-            if self.peers.runs.get((top.pid, top.start)) != was:
-                return Nobody(f"run {was.run} of {was} has ended")
-        if intact(self._chain) and self._undisputed(was):
+        runs = self.peers.runs
+        if isinstance(was, Agent) and runs.get((self._chain[-1].pid, self._chain[-1].start)) != was:
+            return Nobody(f"run {was.run} of {was} has ended")
+        below = self._chain[:-1] if isinstance(was, Agent) else self._chain
+        nearer = any((link.pid, link.start) in runs for link in below)
+        if not nearer and intact(self._chain) and self._undisputed(was):
             return was
         now, chain = self.peers.walk(self.pid, self._pidfd)
         if now == was:

@@ -65,8 +65,9 @@ def test_a_plan_shows_who_which_processes_and_what_is_unsettled() -> None:
         "agents": [
             {**TESTS, "state": "waiting", "depth": 2, "processes": [{"pid": 41, "argv0": "pi", "stray": False}],
              "unsettled": {"tasks": 1, "inputs": 2, "turn": False}},
-            {"id": "a7", "name": "kid", "state": "working", "depth": 3, "unsettled": {"tasks": 0, "inputs": 0, "turn": True},
-             "processes": [{"pid": 42, "argv0": "sleep", "stray": True}]},
+            {"id": "a7", "name": "kid", "state": "working", "depth": 3,
+             "processes": [{"pid": 42, "argv0": "sleep", "stray": True}],
+             "unsettled": {"tasks": 0, "inputs": 0, "turn": True}},
         ],
         "grace": 10.0,
     }  # fmt: skip
@@ -146,9 +147,10 @@ def test_events_are_one_line_each_and_one_value_each_as_json() -> None:
         {"seq": 8, "at": 1_700_000_001.5, "by": "operator", "fact": "Downed"},
     ]
     text = said("events", {"events": events}, "events")
-    assert text == (
-        "     7  22:13:20  Spoke          a3     last=one two\\x1b[2J  by a3\n     8  22:13:21  Downed         by operator\n"
-    )
+    assert text.splitlines() == [
+        "     7  22:13:20  Spoke          a3     last=one two\\x1b[2J  by a3",
+        "     8  22:13:21  Downed         by operator",
+    ]
     lines = said("events", {"events": events}, "events", "--json").splitlines()
     assert [json.loads(line) for line in lines] == events
 
