@@ -24,7 +24,7 @@ MAY = {
     "launchers": {"core", "kinds", "launchers", "runtime"},
     "runtime": {"core", "kinds", "config", "launchers", "runtime"},
     "doors": {"core", "kinds", "config", "launchers", "runtime", "doors"},
-    "daemon": {"core", "kinds", "config", "launchers", "runtime", "doors", "daemon"},
+    "daemon": {"core", "kinds", "config", "launchers", "runtime", "doors", "daemon", "warden"},
     "warden": {"warden"},
     "scripted": {"scripted"},
     "ctl": {"ctl"},

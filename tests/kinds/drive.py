@@ -57,13 +57,6 @@ def context(facts: list[Fact]) -> float | None:
     return said[-1] if said else None
 
 
-async def eventually(condition: Callable[[], object]) -> None:
-    """Look again until it holds, for what no event tells of."""
-    with trio.fail_after(30):
-        while not condition():  # noqa: ASYNC110 - a file, a thread or a process sets no event of ours
-            await trio.sleep(0.01)
-
-
 @define
 class Driven:
     """A living program and what its conversation has said so far."""

@@ -16,7 +16,8 @@ from supervisor.core.ledger import Usage
 from supervisor.core.spec import Spec
 from supervisor.kinds.kind import Seat
 from supervisor.kinds.pi import PI
-from tests.kinds.drive import Driven, booked, context, driven, eventually, only, seat, task
+from tests.house import eventually
+from tests.kinds.drive import Driven, booked, context, driven, only, seat, task
 from tests.model_server import ModelServer
 from tests.npm import agent_cli
 

@@ -20,7 +20,8 @@ from supervisor.kinds.kind import Seat
 from supervisor.kinds.scripted import SCRIPTED
 from supervisor.kinds.table import KINDS
 from supervisor.scripted.steps import STEPS
-from tests.kinds.drive import Driven, booked, driven, eventually, only, seat, task
+from tests.house import eventually
+from tests.kinds.drive import Driven, booked, driven, only, seat, task
 
 ENV = {"PATH": "/usr/bin:/bin"}
 
