@@ -33,6 +33,7 @@ from supervisor.runtime.containment import contain
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.journal import Journal, JournalError
 from supervisor.runtime.lag import Lag
+from supervisor.runtime.notify import Notify
 from supervisor.runtime.peers import Peers, identity
 from supervisor.runtime.projects import Projects
 from supervisor.runtime.reaper import reap
@@ -55,6 +56,7 @@ class Daemon:
         self.started = time.time()
         self.instance = secrets.randbelow(marks.HIGHEST_INSTANCE) + 1
         self.lag = Lag()
+        self.notify = Notify(os.environ)
         self.stopping = trio.Event()
         journal, batches, cut = Journal.open(state / "daemon", "daemon")
         self._desk = Desk(Project("daemon"), journal, lambda _fact: None, lambda: 1)
@@ -79,6 +81,7 @@ class Daemon:
                     await self._start(nursery)
                     nursery.start_soon(self._listen, signals)
                     await self.stopping.wait()
+                    self.notify.stopping()
                     await self.projects.close()
                     self._desk.observe(facts.Closing())
                     nursery.cancel_scope.cancel()
@@ -93,7 +96,7 @@ class Daemon:
         self.projects = Projects(self.state, self.containment, self.instance, tools, nursery)
         nursery.start_soon(self._desk.run)
         self._desk.observe(*self._repaired, facts.Opened(str(self.instance), self.containment.tier))
-        nursery.start_soon(self.lag.run)
+        nursery.start_soon(self.lag.run, self._tell_manager)
         await nursery.start(reap, self.containment)
         self._set_verbs()
         await nursery.start(serve, Path(paths.control_socket(str(self.runtime))), self._service())
@@ -103,6 +106,12 @@ class Daemon:
             except JournalError as error:
                 self.projects.fault(stored, error)  # one broken journal is shown; the other projects run
         self._post.ready()
+        self.notify.ready()
+
+    def _tell_manager(self) -> None:
+        states = [node.state for room in self.projects.rooms.values() for node in room.project.agents.values() if node.live]
+        working = states.count("working")
+        self.notify.alive(f"{len(states)} agents, {working} working; {self.containment.tier} tier")
 
     async def _listen(self, signals: AsyncIterator[int]) -> None:
         async for _ in signals:
