@@ -26,7 +26,7 @@ def fails(number: int, words: str, **data: object) -> Any:
     return answer
 
 
-BUDGET = {
+BUDGET: dict[str, Any] = {
     "code": "budget",
     "field": "tokens",
     "asked": 500_000,
@@ -45,7 +45,7 @@ def test_a_refusal_says_the_numbers_and_whom_to_ask_for_what_and_is_json_on_dema
         assert done.stdout == ""
         assert "refused: tests has 180k tokens left, 500k were asked for" in done.stderr
         assert "tokens: asked 500k, held 2M, used 1.5M, reserved 300k" in done.stderr
-        assert "ask lead: supervisorctl grant AGENT --tokens 2320000" in done.stderr
+        assert "ask lead: supervisorctl grant AGENT --tokens 2.4M" in done.stderr
         done = ctl("fork", "go", "--kind", "pi", "--json")
         assert done.returncode == 1
         assert json.loads(done.stdout) == {"refused": BUDGET}
