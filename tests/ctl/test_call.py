@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -135,6 +136,17 @@ def test_a_daemon_that_is_silent_is_called_that_and_not_absent() -> None:
             assert caught.value.code == TIMED_OUT
             assert str(os.getpid()) in caught.value.message
         silence.set()
+
+
+def test_a_daemon_that_takes_no_connection_is_not_called_absent(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        stuck = stack.enter_context(socket.socket(socket.AF_UNIX))
+        stuck.bind(str(tmp_path / "sock"))
+        stuck.listen(0)
+        with pytest.raises(Failure, match="took no connection") as caught:
+            for _ in range(3):
+                stack.enter_context(call.connect([str(tmp_path / "sock")], os.geteuid(), within=0.05))
+        assert caught.value.code == TIMED_OUT
 
 
 def test_a_daemon_that_dies_before_its_answer_is_no_success() -> None:
