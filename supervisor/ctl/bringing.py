@@ -30,7 +30,7 @@ def bring(errand: Errand) -> int:
 
 
 def _file(errand: Errand) -> str:
-    """The file that is meant. A project that is named by its name or id is asked for, since its file may lie anywhere."""
+    """The file that is meant. A project named by its name or id is asked for: its file may lie anywhere."""
     named, project = errand.params.get("file"), errand.asked.project
     if named and project:
         raise Failure(USAGE, "name a file or --project, not both")
