@@ -156,6 +156,14 @@ def test_without_a_file_up_starts_nothing_and_says_how_to_get_one(tmp_path: Path
     assert not log().exists()
 
 
+def test_reload_of_a_named_project_reads_its_file_wherever_it_lies(project: Path, tmp_path: Path) -> None:
+    projects = [{"name": "p", "id": "p-0a1b2c3d", "file": str(project / "agents.toml")}]
+    with serve({"status": {"projects": projects}, "reload": {"project": "p"}}) as server:
+        assert ctl("reload", "--project", "p", cwd=tmp_path).returncode == 0
+        assert server.params("reload")["file"] == str(project / "agents.toml")
+        assert ctl("reload", "--project", "q", cwd=tmp_path).returncode == 1
+
+
 def test_reload_shows_grants_first_and_starts_no_daemon(project: Path) -> None:
     assert ctl("reload", cwd=project).returncode == 69
     lead, kid = {"id": "a1", "name": "lead"}, {"id": "a2", "name": "kid"}

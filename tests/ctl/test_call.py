@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -26,7 +27,7 @@ def fails(number: int, words: str, **data: object) -> Any:
     return answer
 
 
-BUDGET = {
+BUDGET: dict[str, Any] = {
     "code": "budget",
     "field": "tokens",
     "asked": 500_000,
@@ -45,7 +46,7 @@ def test_a_refusal_says_the_numbers_and_whom_to_ask_for_what_and_is_json_on_dema
         assert done.stdout == ""
         assert "refused: tests has 180k tokens left, 500k were asked for" in done.stderr
         assert "tokens: asked 500k, held 2M, used 1.5M, reserved 300k" in done.stderr
-        assert "ask lead: supervisorctl grant AGENT --tokens 2320000" in done.stderr
+        assert "ask lead: supervisorctl grant AGENT --tokens 2.4M" in done.stderr
         done = ctl("fork", "go", "--kind", "pi", "--json")
         assert done.returncode == 1
         assert json.loads(done.stdout) == {"refused": BUDGET}
@@ -135,6 +136,17 @@ def test_a_daemon_that_is_silent_is_called_that_and_not_absent() -> None:
             assert caught.value.code == TIMED_OUT
             assert str(os.getpid()) in caught.value.message
         silence.set()
+
+
+def test_a_daemon_that_takes_no_connection_is_not_called_absent(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        stuck = stack.enter_context(socket.socket(socket.AF_UNIX))
+        stuck.bind(str(tmp_path / "sock"))
+        stuck.listen(0)
+        stack.enter_context(call.connect([str(tmp_path / "sock")], os.geteuid()))  # now the queue is full
+        with pytest.raises(Failure, match="took no connection") as caught:
+            call.connect([str(tmp_path / "sock")], os.geteuid(), within=0.05)
+        assert caught.value.code == TIMED_OUT
 
 
 def test_a_daemon_that_dies_before_its_answer_is_no_success() -> None:

@@ -134,9 +134,9 @@ def assert_given_back(seen: str) -> None:
     assert seen.rindex("\x1b[?7h") > seen.rindex("\x1b[?7l")
 
 
-WAYS: dict[str, tuple[Callable[[Window], None], int]] = {
-    "q": (lambda opened: os.write(opened.master, b"q") and None, 0),
-    "ctrl-c": (lambda opened: os.write(opened.master, b"\x03") and None, 0),
+WAYS: dict[str, tuple[Callable[[Window], object], int]] = {
+    "q": (lambda opened: os.write(opened.master, b"q"), 0),
+    "ctrl-c": (lambda opened: os.write(opened.master, b"\x03"), 0),
     "SIGINT": (lambda opened: opened.process.send_signal(signal.SIGINT), 0),
     "SIGTERM": (lambda opened: opened.process.send_signal(signal.SIGTERM), 143),
     "SIGHUP": (lambda opened: opened.process.send_signal(signal.SIGHUP), 129),
