@@ -80,7 +80,7 @@ def test_an_agent_is_refused_what_is_the_operators_alone(name: str) -> None:
         ("fork", {"tool": ["bash", 1]}, "tool"),
         ("fork", {"task": None}, "task"),
         ("fork", {"task": ["x"]}, "task"),
-        ("fork", {"directory": "/tmp\0/x"}, "directory"),
+        ("fork", {"directory": "/srv\0/x"}, "directory"),
         ("fork", {"tool": ["a\0"]}, "tool"),
         ("stop", {}, "agent"),
         ("stop", {"agent": 17}, "agent"),
@@ -106,9 +106,12 @@ def test_an_unknown_parameter_is_told_the_nearest_known_one() -> None:
 @pytest.mark.parametrize(
     ("verb", "params"),
     [
-        ("fork", {"tokens": 0, "cost": 250_000_000, "wall": 1.5, "tool": [], "wait": False, "task": "", "turns": 10**15}),
+        (
+            "fork",
+            {"tokens": 0, "cost": 250_000_000, "wall": 1.5, "tool": [], "wait": False, "task": "", "turns": 10**15},
+        ),
         ("fork", {"wall": 0}),
-        ("stop", {"agent": "lead", "timeout": 5, "project": "offgrind", "cwd": "/tmp"}),
+        ("stop", {"agent": "lead", "timeout": 5, "project": "offgrind", "cwd": "/srv"}),
         ("logs", {"agent": "lead", "lines": 40, "follow": True}),
         ("status", {}),
     ],
