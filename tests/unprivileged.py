@@ -1,4 +1,5 @@
-"""What tests need that must run as an unprivileged user: a uid, and the installed project where that uid can read it."""
+"""What tests need that must run as an unprivileged user: a uid, and the installed project where that uid can read
+it."""
 
 from __future__ import annotations
 
@@ -60,8 +61,8 @@ def unprivileged() -> Iterator[Unprivileged]:
 def _install(venv: Path) -> None:
     project = Path(__file__).parents[1]
     python = venv / "bin/python"
-    own = importlib.util.find_spec("pip") is not None  # else the new one needs a pip of its own, which is slower
+    own: bool = importlib.util.find_spec("pip") is not None  # else the new one needs a pip of its own, which is slower
     subprocess.run([SYSTEM_PYTHON, "-m", "venv", *(["--without-pip"] if own else []), venv], check=True, umask=0o022)
-    pip = [sys.executable, "-m", "pip", "--python", python] if own else [python, "-m", "pip"]
-    quiet = ["-q", "--disable-pip-version-check", "install", project]
-    subprocess.run([*pip, *quiet], check=True, umask=0o022, stderr=subprocess.DEVNULL)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python] if own else [python, "-m", "pip"]
+    pip += ["-q", "--disable-pip-version-check", "install", project]
+    subprocess.run(pip, check=True, umask=0o022, stderr=subprocess.DEVNULL)

@@ -1,5 +1,6 @@
-"""A daemon in small, for tests that need one of an unprivileged user: it serves a real door, starts real programs as agents,
-names callers by `runtime.peers`, and says on stdout what it saw. Run as a program; its argument is what it is to do, as JSON.
+"""A daemon in small, for tests that need one of an unprivileged user: it serves a real door, starts real programs as
+agents, names callers by `runtime.peers`, and says on stdout what it saw. Run as a program; its argument is what it is
+to do, as JSON.
 
 `usage` ends the caller's run in its books while the process lives on; every other verb answers who asked."""
 
@@ -80,7 +81,7 @@ class Fleet:
         """One agent's only run."""
         soft, hard = resource.getrlimit(RLIMIT_LOCKS)
         resource.setrlimit(RLIMIT_LOCKS, (MARK, hard))
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)  # noqa: ASYNC220, S603 - as the launcher does
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)  # noqa: ASYNC220 - as the launcher does
         resource.setrlimit(RLIMIT_LOCKS, (soft, hard))
         me = identity(process.pid)
         assert me is not None
@@ -115,7 +116,7 @@ async def main(path: str, agents: dict[str, list[str]], cells: str = "") -> None
             async for _ in stdin:
                 pass
         nursery.cancel_scope.cancel()
-    emit({"foreign": fleet.foreign, "refused": fleet.refused, "left": os.path.lexists(path)})
+    emit({"foreign": fleet.foreign, "refused": fleet.refused, "left": Path(path).name in os.listdir(Path(path).parent)})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""A door is bound by one, told apart from a dead or foreign one, bound again when its file is lost, and leaves nothing behind."""
+"""A door is bound by one, told apart from a dead or foreign one, bound again when its file is lost, and leaves
+nothing behind."""
+
+# ruff: noqa: ASYNC240 - what stands in the file system is what is tested
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from supervisor.core.authority import Operator
 from supervisor.doors import listener, wire
@@ -277,7 +281,7 @@ async def test_another_daemons_live_socket_in_our_place_is_left_alone_until_it_g
         door.with_name("theirs").rename(door)
         there = door.lstat().st_ino
         with trio.fail_after(20):
-            while not any("answers at" in fault for fault in state.faults):
+            while not any("answers at" in fault for fault in state.faults):  # noqa: ASYNC110 - as above
                 await trio.sleep(0.01)
         assert door.lstat().st_ino == there
         theirs.close()

@@ -1,12 +1,12 @@
-"""The kernel says who a caller is: an agent whatever way its descendant was started, and nobody where anything disagrees.
-All of it among processes of one unprivileged user, the daemon included."""
+"""The kernel says who a caller is: an agent whatever way its descendant was started, and nobody where anything
+disagrees. All of it among processes of one unprivileged user, the daemon included."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ import pytest
 import trio
 
 from tests.doors.programs import asker, program, shell
-from tests.house import eventually
 from tests.unprivileged import Unprivileged
 
 _SOURCE = Path(__file__).with_name("small_fleet.py").read_text()
@@ -94,7 +93,7 @@ async def _one(user: Unprivileged, door: str, argv: list[str]) -> tuple[str, dic
         return await fleet.out("a1"), await fleet.report()
 
 
-_ways = {
+_ways: dict[str, Callable[[list[str]], list[str]]] = {
     "itself": lambda argv: argv,
     "its shell's child": shell,
     "a shell of a shell of a shell": lambda argv: shell(shell(shell(argv))),
@@ -216,9 +215,7 @@ async def test_the_connection_of_a_run_that_ended_is_refused(unprivileged: Unpri
     assert again.startswith("nobody: the caller is nobody: adopted by the daemon")
 
 
-async def test_a_connection_outlives_its_callers_parents_only_as_nobodys(
-    unprivileged: Unprivileged, door: str
-) -> None:
+async def test_a_connection_outlives_its_callers_parents_only_as_nobodys(unprivileged: Unprivileged, door: str) -> None:
     body = """
 s = r = None
 middle = os.fork()
@@ -271,7 +268,8 @@ async def test_an_agents_mark_outside_the_fleet_is_nobody(unprivileged: Unprivil
     # A child that takes the mark off still has a marked ancestor.
     washed = program(
         door,
-        marked + "c = os.fork()\nif c == 0:\n    resource.setrlimit(10, (-1, -1))\n    print(ask(connect()))\nelse: os.wait()",
+        marked
+        + "c = os.fork()\nif c == 0:\n    resource.setrlimit(10, (-1, -1))\n    print(ask(connect()))\nelse: os.wait()",
     )
     async with small(unprivileged, door, {}) as fleet:
         for argv in (itself, below, washed):
@@ -321,7 +319,8 @@ async def test_a_process_that_moved_to_another_agents_cgroup_is_nobody(
     argv = program(door, "import os\n" + waits + body, str(base))
     async with small(unprivileged, door, {"a1": argv}, name) as fleet:
         daemon = (await fleet.said("ready"))["ready"]
-        await eventually(lambda: _children(daemon))
+        while not _children(daemon):  # noqa: ASYNC110 - another process sets no event
+            await trio.sleep(0.01)
         for pid in [daemon, *_children(daemon)]:
             (base / "cgroup.procs").write_text(str(pid))
         out = await fleet.out("a1")
