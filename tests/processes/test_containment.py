@@ -69,7 +69,7 @@ async def test_a_stopped_leader_dies(stage: Stage) -> None:
 
 async def test_one_that_moved_itself_to_another_cgroup_is_found_reported_and_ended(stage: Stage) -> None:
     try:
-        place = elsewhere().below("fleet-test-elsewhere")
+        place = elsewhere().below(f"fleet-test-elsewhere-{os.getpid()}")
         os.mkdir(place.directory)
     except (AssertionError, OSError) as why:
         pytest.skip(f"no cgroup to move to: {why}")
@@ -87,7 +87,7 @@ async def test_one_that_moved_itself_to_another_cgroup_is_found_reported_and_end
 
 async def test_what_escaped_after_its_leader_ended_keeps_the_cell_from_being_empty(stage: Stage) -> None:
     try:
-        place = elsewhere().below("fleet-test-elsewhere")
+        place = elsewhere().below(f"fleet-test-elsewhere-{os.getpid()}")
         os.mkdir(place.directory)
     except (AssertionError, OSError) as why:
         pytest.skip(f"no cgroup to move to: {why}")
@@ -227,7 +227,7 @@ async def test_what_cannot_be_killed_is_reported_and_the_rest_ends(stage: Stage)
     if not os.access(freezer / "cgroup.procs", os.W_OK):
         pytest.skip("no v1 freezer to make a process that SIGKILL does not end")
     _, victims = await stage.victims("child", "session")
-    ice = freezer / "fleet-test-ice"
+    ice = freezer / f"fleet-test-ice-{os.getpid()}"
     ice.mkdir()
     try:
         (ice / "cgroup.procs").write_text(str(victims["child"]))

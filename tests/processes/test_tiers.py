@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.runtime import cgroupfs, kernel
+from supervisor.runtime import cgroupfs, kernel, marks
 from supervisor.runtime.containment import contain
 from tests.house import cgroups, eventually_sync
-from tests.processes.stage import alive, cgroups_missing, elsewhere
+from tests.processes.stage import cgroups_missing, elsewhere
 
 ROOT = Path(__file__).parents[2]
 needs_cgroups = pytest.mark.skipif("cgroups_missing()")
@@ -62,14 +62,25 @@ def test_where_one_stands_is_read_from_the_kernels_own_words() -> None:
     assert cgroupfs.find(pure, "1:cpu:/x\n") is None
 
 
+#: cgroup.kill alone does not end it.
+WITHOUT_FIRST_THREAD = """if True:
+    import ctypes, sys, threading, time
+    with open(sys.argv[1], "w") as procs:
+        procs.write("0")
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+    ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
 @needs_cgroups
 def test_what_a_dead_daemon_left_is_ended_and_removed_and_a_living_ones_is_not() -> None:
     base = elsewhere()
-    dead = base.below(cgroupfs.PREFIX + "dead")
+    dead = base.below(f"fleet-supervisor-{os.getpid()}-999")
     os.makedirs(f"{dead.directory}/a1/self")
-    left = subprocess.Popen(["sh", "-c", f"echo 0 >{dead.directory}/a1/self/cgroup.procs; exec sleep 1000"])
+    left = subprocess.Popen([sys.executable, "-ISc", WITHOUT_FIRST_THREAD, f"{dead.directory}/a1/self/cgroup.procs"])
     try:
-        eventually_sync(lambda: cgroupfs.populated(dead.directory))
+        eventually_sync(lambda: (found := marks.stat(left.pid)) and found.state == "Z")
+        assert cgroupfs.populated(dead.directory)
         living, lock = cgroupfs.claim(base)
         contain(1, "cgroup").close()
         assert left.wait() == -9
@@ -97,7 +108,7 @@ def test_a_delegated_subtree_of_another_user_is_enough() -> None:
     )  # fmt: skip
     if tried.returncode != 0:
         pytest.skip(f"another user's Python cannot import the project: {tried.stderr[-200:]}")
-    unit = elsewhere().below("fleet-test-unit")
+    unit = elsewhere().below(f"fleet-test-unit-{os.getpid()}")
     os.mkdir(unit.directory)
     try:
         for path in (unit.directory, f"{unit.directory}/cgroup.procs", f"{unit.directory}/cgroup.subtree_control"):
@@ -142,8 +153,3 @@ DELEGATED = """if True:
         print("clean" if not [one for one in os.scandir(unit) if one.is_dir()] else os.listdir(unit))
     trio.run(main)
 """
-
-
-def test_a_fixture_is_no_daemon() -> None:
-    """The helpers of these tests see the living as alive."""
-    assert alive(os.getpid())
