@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-import pwd
 import secrets
 import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import trio
 
-from supervisor import config
+from supervisor.config import agents_toml
 from supervisor.core import facts
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.refusals import Refusal
 from supervisor.core.state import Project
-from supervisor.doors import paths, wire
+from supervisor.doors import paths
 from supervisor.doors.accepting import Accepting
 from supervisor.doors.asks import Asks
 from supervisor.doors.control import serve
 from supervisor.doors.listener import DoorError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
-from supervisor.runtime import processes
+from supervisor.launchers.limits import widen
+from supervisor.runtime import marks
 from supervisor.runtime.containment import contain
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.journal import Journal, JournalError
 from supervisor.runtime.lag import Lag
+from supervisor.runtime.notify import Notify
 from supervisor.runtime.peers import Peers, identity
 from supervisor.runtime.projects import Projects
-from supervisor.runtime.reaper import Reaper
+from supervisor.runtime.reaper import reap
+from supervisor.runtime.sweep import sweep
 from supervisor.runtime.tools import lay_out
+from supervisor.warden import Post, claim
 
 #: Exit codes (sysexits.h): the disk or the socket failed; another daemon is there.
 IO_ERROR, TAKEN = 74, 75
@@ -45,28 +48,40 @@ IO_ERROR, TAKEN = 74, 75
 class Daemon:
     """One running daemon."""
 
-    def __init__(self, state: Path, runtime: Path, tier: str) -> None:
+    def __init__(self, state: Path, runtime: Path, tier: Literal["auto", "cgroup", "warden"], post: Post) -> None:
         self.state = state
         self.runtime = runtime
+        self._post = post
+        self.warden = post.warden
         self.started = time.time()
-        self.instance = secrets.randbits(30)
+        self.instance = secrets.randbelow(marks.HIGHEST_INSTANCE) + 1
         self.lag = Lag()
+        self.notify = Notify(os.environ)
         self.stopping = trio.Event()
-        self.containment = contain(self.instance, tier)  # type: ignore[arg-type]  # argparse holds it to the three
         journal, batches, cut = Journal.open(state / "daemon", "daemon")
         self._desk = Desk(Project("daemon"), journal, lambda _fact: None, lambda: 1)
+        # After the lock: a second daemon must not touch what the first one contains.
+        self.containment = contain(self.instance, tier)
+        opened = (fact for batch in reversed(batches) for fact in batch.facts if isinstance(fact, facts.Opened))
+        self._before = next((int(fact.instance) for fact in opened), None)
         self._repaired = [facts.Repaired(cut)] if cut else []
         self.projects: Projects
         self._verbs: dict[str, Any] = {}
 
     async def run(self) -> None:
         """Serve until told to stop. Raises JournalError when a disk fails."""
+        if self._before is not None:
+            # Whatever ended the daemon before us: nothing of its tree may live when ours starts.
+            _, unkillable = await sweep(self._before)
+            if unkillable:
+                raise OSError(f"processes of the daemon before this one cannot be ended: {unkillable}")
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             try:
                 async with trio.open_nursery() as nursery:
                     await self._start(nursery)
                     nursery.start_soon(self._listen, signals)
                     await self.stopping.wait()
+                    self.notify.stopping()
                     await self.projects.close()
                     self._desk.observe(facts.Closing())
                     nursery.cancel_scope.cancel()
@@ -81,8 +96,8 @@ class Daemon:
         self.projects = Projects(self.state, self.containment, self.instance, tools, nursery)
         nursery.start_soon(self._desk.run)
         self._desk.observe(*self._repaired, facts.Opened(str(self.instance), self.containment.tier))
-        nursery.start_soon(self.lag.run)
-        await nursery.start(reap)
+        nursery.start_soon(self.lag.run, self._tell_manager)
+        await nursery.start(reap, self.containment)
         self._set_verbs()
         await nursery.start(serve, Path(paths.control_socket(str(self.runtime))), self._service())
         for stored in self.projects.stored():
@@ -90,7 +105,13 @@ class Daemon:
                 self.projects.open(stored)
             except JournalError as error:
                 self.projects.fault(stored, error)  # one broken journal is shown; the other projects run
-        tell_ready()
+        self._post.ready()
+        self.notify.ready()
+
+    def _tell_manager(self) -> None:
+        states = [node.state for room in self.projects.rooms.values() for node in room.project.agents.values() if node.live]
+        working = states.count("working")
+        self.notify.alive(f"{len(states)} agents, {working} working; {self.containment.tier} tier")
 
     async def _listen(self, signals: AsyncIterator[int]) -> None:
         async for _ in signals:
@@ -99,23 +120,29 @@ class Daemon:
     # --- the door
 
     def _set_verbs(self) -> None:
-        personal = config.personal_file(os.environ)
+        personal = agents_toml.personal_file(os.environ)
         asks = Asks(self.projects, self.stopping.set)
-        self._verbs = asks.table | Reads(self.projects, self._about, personal).table | Accepting(self.projects, personal).table
+        self._verbs = (
+            asks.table | Reads(self.projects, self._about, personal).table | Accepting(self.projects, personal).table
+        )
 
     def _service(self) -> Service:
         peers = Peers(
             uid=os.geteuid(),
             runs=self.projects.runs,
-            daemon=[own for own in (identity(os.getpid()), warden_identity()) if own is not None],
-            mark_of=lambda pid: mark_of(pid, self.instance),
+            daemon=[
+                own
+                for own in (identity(os.getpid()), identity(self.warden) if self.warden is not None else None)
+                if own is not None
+            ],
+            mark_of=self.containment.mark_of,
             cell_of=self.containment.agent_of,
         )
         return Service(
             resolve=peers.resolve,
             dispatch=self._dispatch,
             on_foreign=self._foreign,
-            on_refused=self._refused,
+            on_refused=self._record,
             on_fault=self.projects.fault,
         )
 
@@ -125,21 +152,59 @@ class Daemon:
     def _foreign(self, owner: Principal, writer: Principal) -> None:
         self._record(owner, "connect", Refusal("nobody", f"{writer} wrote on a connection of {owner}; it was closed"))
 
-    def _refused(self, by: Principal, verb: str, refusal: wire.Refusal) -> None:
-        self._record(by, verb, Refusal(**refusal.data))  # type: ignore[arg-type]  # the wire's refusal is the core's
-
     def _record(self, by: Principal, verb: str, refusal: Refusal) -> None:
-        desk = self.projects.rooms[by.project].desk if isinstance(by, Agent) and by.project in self.projects.rooms else self._desk
+        desk = (
+            self.projects.rooms[by.project].desk
+            if isinstance(by, Agent) and by.project in self.projects.rooms
+            else self._desk
+        )
         desk.refuse(by, verb, refusal)
 
     def _about(self) -> dict[str, Any]:
         return {
             "pid": os.getpid(),
             "uid": os.geteuid(),
-            "warden": warden_pid(),
+            "warden": self.warden,
             "version": version("fleet-supervisor"),
             "tier": self.containment.tier,
             "uptime": round(time.time() - self.started, 3),
             "lag_ms": self.lag.worst,
             "socket": paths.control_socket(str(self.runtime)),
         }
+
+
+def run(argv: Sequence[str]) -> int:
+    """The daemon in this process, until it is told to stop; returns its exit code (0, 1, 74 disk, 75 another is there)."""
+    post = claim()
+    parser = argparse.ArgumentParser(prog="supervisord", description="The fleet supervisor's daemon.")
+    parser.add_argument("--tier", choices=("auto", "cgroup", "warden"), default="auto", help="how agents are contained")
+    options = parser.parse_args(argv)
+    home = paths.passwd_home(os.geteuid())
+    state = Path(paths.state_dir(os.environ, home))
+    runtime = Path(paths.runtime_dir(os.environ, os.geteuid(), home))
+    code = 0
+    try:
+        widen()
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+        trio.run(Daemon(state, runtime, options.tier, post).run)
+    except* TakenError as group:
+        code = _fail(TAKEN, group)
+    except* (JournalError, DoorError, OSError) as group:
+        code = _fail(IO_ERROR, group)
+    return code
+
+
+def _fail(code: int, group: BaseExceptionGroup[Exception]) -> int:
+    for error in leaves(group):
+        print(f"supervisord: {error}", file=sys.stderr)
+    return code
+
+
+def leaves(group: BaseExceptionGroup[Exception]) -> list[Exception]:
+    """The exceptions themselves, without the groups around them."""
+    return [
+        leaf
+        for error in group.exceptions
+        for leaf in (leaves(error) if isinstance(error, BaseExceptionGroup) else [error])
+    ]

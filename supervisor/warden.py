@@ -15,7 +15,8 @@ from typing import NamedTuple
 from supervisor.runtime import kernel, marks
 
 DAEMON = "supervisor.daemon:run"
-#: The environment variable that names the pipe on which the daemon says that it is ready.
+#: The environment variable that names the pipe on which the daemon says that it is ready (its fd) and, after a colon,
+#: its warden's pid. Whoever starts a daemon without a warden may set it to an fd alone.
 READY = "SUPERVISORD_READY_FD"
 #: Exit statuses after which the daemon is not started again: it left, was called wrongly, another daemon is there, its
 #: configuration is bad.
@@ -62,10 +63,8 @@ def claim() -> Post:
 
     Under a warden it is a child of that process, gets SIGTERM when the warden dies, and has a pipe whose fd stands in
     READY: this takes the variable away. A daemon that ends without `ready()` counts as a start that failed."""
-    named = os.environ.pop(READY, "")
-    if not named:
-        return Post(None, -1)
-    return Post(os.getppid(), int(named))
+    fd, _, warden = os.environ.pop(READY, "").partition(":")
+    return Post(int(warden) if warden else None, int(fd) if fd else -1)
 
 
 def _run(target: str, argv: list[str]) -> int:
@@ -114,7 +113,7 @@ class _Warden:
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self._ready)
-            os.environ[READY] = str(theirs)
+            os.environ[READY] = f"{theirs}:{warden}"
             kernel.die_with_parent(signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
             if os.getppid() != warden:

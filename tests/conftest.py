@@ -9,8 +9,15 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.house import Inventory, adopt_orphans
+from tests.unprivileged import unprivileged
+
+__all__ = ["unprivileged"]
+from tests.systemd import user_manager
+
+__all__ = ["user_manager"]  # a fixture for every test, beside those below
 
 _FAILED = pytest.StashKey[bool]()
 _PLACES = {
@@ -22,8 +29,12 @@ _PLACES = {
 }
 
 
+settings.register_profile("house", deadline=None)  # a slow machine is no fault
+
+
 def pytest_configure() -> None:
     adopt_orphans()
+    settings.load_profile("house")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,7 +3,9 @@ fixed time where something can be waited for."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import gc
 import inspect
 import os
@@ -163,8 +165,8 @@ class Inventory:
     def leftovers(self) -> list[str]:
         """Everything that the test left, by name. What still lives is ended, so that the next test starts clean."""
         found = [*self._left_processes(), *self._left_fds()]
-        found += [f"file {path}" for path in sorted(self._scratch.rglob("*"))]
-        return found + [f"cgroup {path}" for path in sorted(cgroups() - self._cgroups) if not _foreign(path)]
+        found += [f"file {path}" for path in sorted(self._scratch.iterdir())]
+        return found + self._left_cgroups()
 
     def _left_processes(self) -> list[str]:
         end = time.monotonic() + GRACE
@@ -195,6 +197,17 @@ class Inventory:
                 except ChildProcessError:
                     continue  # not ours but a living process', or buried meanwhile
 
+    def _left_cgroups(self) -> list[str]:
+        with contextlib.suppress(AssertionError):  # a daemon may be about to remove it
+            eventually_sync(lambda: not self._abandoned(), within=GRACE)
+        left = self._abandoned()
+        for group in left:
+            end_group(group)
+        return [f"cgroup {group}" for group in left]
+
+    def _abandoned(self) -> list[Path]:
+        return [group for group in sorted(cgroups() - self._cgroups) if _abandoned(group)]
+
     def _left_fds(self) -> list[str]:
         if fds() != self._fds:
             gc.collect()  # what only a cycle holds is not a leak
@@ -215,11 +228,30 @@ def _kill(process: Seen) -> None:
         os.close(watch)
 
 
-def _foreign(group: Path) -> bool:
-    """The directory of a daemon that someone else runs beside the tests."""
-    ours = {os.getpid(), *(process.pid for process in below(os.getpid()))}
+def _abandoned(group: Path) -> bool:
+    """A daemon holds a lock on its directory while it lives: one that is held belongs to someone beside the tests."""
     try:
-        members = {int(pid) for procs in group.rglob("cgroup.procs") for pid in procs.read_text().split()}
-    except OSError:
-        return True  # just removed by its owner
-    return bool(members) and not members & ours
+        opened = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(opened)
+    return True
+
+
+def end_group(group: Path) -> None:
+    """End what lives in a cgroup of the tests and remove it, with all below it."""
+
+    def removed() -> bool:
+        for directory, _, _ in os.walk(group, topdown=False):
+            with contextlib.suppress(OSError):  # something in it is still dying
+                os.rmdir(directory)
+        return not group.exists()
+
+    with contextlib.suppress(FileNotFoundError):
+        (group / "cgroup.kill").write_text("1")
+    eventually_sync(removed, what=f"{group} is removed")

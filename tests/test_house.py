@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.house import Inventory, below, eventually, eventually_sync
+from tests.house import Inventory, below, cgroup_roots, eventually, eventually_sync
 
 ESCAPE = "import os, time; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0); time.sleep(600)"
 
@@ -64,6 +65,20 @@ def test_descriptors_sockets_and_files_are_seen(inventory: Inventory, tmp_path: 
         assert any(f"fd {one.fileno()} (socket:" in each for each in left)
         assert any(f"fd {opened.fileno()} ({tmp_path}/open)" in each for each in left)
         assert any(each == f"file {tmp_path}/scratch/file" for each in left)
+
+
+def test_the_cgroup_of_a_dead_daemon_is_seen_and_removed(inventory: Inventory) -> None:
+    roots = [root for root in cgroup_roots() if os.access(root, os.W_OK)]
+    if not roots:
+        pytest.skip("no cgroup v2 hierarchy that this user may write to")
+    group = roots[0] / f"fleet-supervisor-{os.getpid()}-house"
+    (group / "a1" / "self").mkdir(parents=True)
+    opened = os.open(group, os.O_RDONLY)
+    fcntl.flock(opened, fcntl.LOCK_EX)
+    assert not any(left.startswith("cgroup") for left in inventory.leftovers()), "a living daemon's is its own"
+    os.close(opened)
+    assert inventory.leftovers() == [f"cgroup {group}"]
+    assert not group.exists()
 
 
 def test_a_test_has_a_place_of_its_own(place: Path) -> None:

@@ -24,7 +24,7 @@ MAY = {
     "launchers": {"core", "kinds", "launchers", "runtime"},
     "runtime": {"core", "kinds", "config", "launchers", "runtime"},
     "doors": {"core", "kinds", "config", "launchers", "runtime", "doors"},
-    "daemon": {"core", "kinds", "config", "launchers", "runtime", "doors", "daemon"},
+    "daemon": {"core", "kinds", "config", "launchers", "runtime", "doors", "daemon", "warden"},
     "warden": {"warden"},
     "scripted": {"scripted"},
     "ctl": {"ctl"},
@@ -37,7 +37,7 @@ STDLIB_ONLY = {"warden", "scripted", "ctl"}
 UNDER_BOTH = {"supervisor.runtime.kernel", "supervisor.runtime.marks"}
 IMPURE = {
     "asyncio", "ctypes", "fcntl", "io", "logging", "multiprocessing", "os", "pathlib", "psutil", "random", "secrets",
-    "select", "shutil", "signal", "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio", "uuid",
+    "select", "shutil", "signal", "socket", "subprocess", "tempfile", "threading", "time", "trio", "uuid",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "breakpoint"}
 CLOCKS = {"now", "utcnow", "today", "fromtimestamp"}

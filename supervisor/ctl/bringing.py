@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from supervisor.ctl.outcome import BAD_CONFIG, NO_DAEMON, USAGE, Failure
+from supervisor.ctl.outcome import BAD_CONFIG, NO_DAEMON, REFUSED, USAGE, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,15 +21,28 @@ _LARGEST = 150_000
 def bring(errand: Errand) -> int:
     """Accept exactly what the file says now."""
     verb = errand.asked.verb.name
-    named = errand.params.get("file")
-    if named and errand.asked.project:
-        raise Failure(USAGE, "name a file or --project, not both")
-    file = os.path.realpath(errand.place.file(named or (errand.asked.project or None)))
-    errand.asked.project = ""
+    file = os.path.realpath(_file(errand))
+    errand.asked.project = ""  # the file says it
     params = {**errand.params, "file": file, "content": content(file), "path": errand.place.environ.get("PATH", "")}
     client, fresh = _client(errand, start=verb == "up")
     result = errand.ask(params, client)
     return errand.answer(result, _receipt(errand, verb, result or {}, file, fresh))
+
+
+def _file(errand: Errand) -> str:
+    """The file that is meant. A project named by its name or id is asked for: its file may lie anywhere."""
+    named, project = errand.params.get("file"), errand.asked.project
+    if named and project:
+        raise Failure(USAGE, "name a file or --project, not both")
+    if not project or errand.place.project(project) != project:
+        return errand.place.file(named or project or None)
+    with errand.client() as client:
+        known = client.call("status", {})["projects"]
+    found = [str(each["file"]) for each in known if project in {each.get("name"), each.get("id")}]
+    if len(found) != 1:
+        words = "several projects are" if found else "no project is"
+        raise Failure(REFUSED, f"{words} called {project!r}", "name its file, or its id: supervisorctl status --json")
+    return found[0]
 
 
 def content(file: str) -> str:
@@ -68,7 +81,7 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, fr
     planned = "plan" in result or bool(errand.params.get("plan"))
     told = result.get("plan") if isinstance(result.get("plan"), dict) else result
     changes = list(_changes(errand, told or {}, "would be " if planned else ""))
-    yield f"{project}  {errand.word(file)}"
+    yield f"{project}  {errand.word(result.get('file') or file)}"
     yield from (f"  {change}" for change in changes or ["nothing to change" if planned else "nothing changed"])
     if planned:
         yield "nothing was changed"
@@ -78,7 +91,7 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, fr
 
 def _changes(errand: Errand, told: Mapping[str, Any], modal: str) -> Iterable[str]:
     """Grants first: who may do more is what a person must see."""
-    for word in ("grants", "changed", "started", "stopped"):
+    for word in ("grants", "changed", "restarted", "started", "stopped"):
         each: Sequence[object] = told.get(word) or ()
         if each:
             label = "granted" if word == "grants" else word

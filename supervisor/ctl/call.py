@@ -62,7 +62,7 @@ class Client:
         asked = self.ask(method, params)
         for message in self._messages(within, tick):
             if message.get("id") == asked or "error" in message:
-                return _result(message)
+                return result(message)
         raise self._broken(None)
 
     def ask(self, method: str, params: Mapping[str, object]) -> int:
@@ -73,7 +73,7 @@ class Client:
             self.sock.settimeout(PATIENCE)
             self.sock.sendall(line.encode("ascii") + b"\n")
         except TimeoutError:
-            raise self._silent(PATIENCE) from None
+            raise self.silent(PATIENCE) from None
         except OSError as error:
             raise self._broken(error) from None
         return self._next
@@ -85,7 +85,7 @@ class Client:
             if "method" in message:
                 yield message.get("params")
             elif message.get("id") == asked or "error" in message:
-                yield _result(message)
+                yield result(message)
                 return
         raise self._broken(None)
 
@@ -113,7 +113,7 @@ class Client:
             gone = time.monotonic() - begun
             left = None if within is None else within - gone
             if left is not None and left <= 0:
-                raise self._silent(within or 0.0)
+                raise self.silent(within or 0.0)
             try:
                 self.sock.settimeout(left if tick is None else min(1.0, 1.0 if left is None else left))
                 chunk = self.sock.recv(_CHUNK)
@@ -138,7 +138,8 @@ class Client:
         self._seen = 0
         return line
 
-    def _silent(self, within: float) -> Failure:
+    def silent(self, within: float) -> Failure:
+        """The failure for a daemon that took the connection and says nothing."""
         return Failure(
             TIMED_OUT,
             f"the daemon (pid {self.pid}) took the connection but gave no answer within {within:g} s",
@@ -164,7 +165,8 @@ def _decode(line: bytes) -> dict[str, Json]:
     return message
 
 
-def _result(message: Mapping[str, Json]) -> Json:
+def result(message: Mapping[str, Json]) -> Json:
+    """What an answer holds; a failure for what is none."""
     if "error" not in message:
         return message.get("result")
     error = message["error"] if isinstance(message["error"], dict) else {}
@@ -182,14 +184,20 @@ def _result(message: Mapping[str, Json]) -> Json:
     raise Failure(REFUSED, words)
 
 
-def connect(sockets: Sequence[str], uid: int) -> Client:
+def connect(sockets: Sequence[str], uid: int, within: float = PATIENCE) -> Client:
     """A connection to the first daemon that answers. One of another uid is not ours, whatever it says."""
     seen: list[str] = []
     for path in sockets:
         try:
-            return _open(path, uid)
+            return _open(path, uid, within)
         except FileNotFoundError:
             continue
+        except BlockingIOError:
+            raise Failure(
+                TIMED_OUT,
+                f"a daemon listens at {path} and took no connection within {within:g} s",
+                "it is stopped or stuck: see who it is with `ss -xlp`, and end it",
+            ) from None
         except OSError as error:
             seen.append(f"{path}: {_why(error)}")
     raise Failure(NO_DAEMON, "no daemon runs here", *seen, "start it: supervisorctl up")
@@ -201,12 +209,14 @@ def _why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _open(path: str, uid: int) -> Client:
+def _open(path: str, uid: int, within: float) -> Client:
     if len(os.fsencode(path)) > 107:
         raise OSError(0, "longer than the 107 bytes of a socket path")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        sock.settimeout(PATIENCE)
+        # Blocking, with the kernel's own time limit: a socket that does not block is refused at once by a daemon
+        # whose queue is full for a moment.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", *divmod(int(within * 1e6), 10**6)))
         sock.connect(path)
         peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         pid, owner, _ = struct.unpack("3i", peer)

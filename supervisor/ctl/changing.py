@@ -101,7 +101,8 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any]) -> Iterable[s
     if verb == "shutdown":
         yield f"the daemon (pid {result.get('pid')}) leaves; what is wanted runs again at its next start"
         return
-    yield f"{who} {_PAST.get(verb, verb)}".strip() if who else f"the project is {_PAST.get(verb, verb)}"
+    project = errand.word(result.get("project")) or "the project"
+    yield f"{who} {_PAST.get(verb, verb)}" if who else f"{project} is {_PAST.get(verb, verb)}"
     for each in result.get("ended") or ():
         yield from _ended(errand, each, who)
 
@@ -140,10 +141,12 @@ def plan(errand: Errand, verb: str, what: Mapping[str, Any]) -> Iterable[str]:
         yield f"{verb} would end nothing"
         return
     yield f"{verb} would end {_many(len(agents), 'agent')} and {_many(processes, 'process')}{within}:"
+    top = min(int(agent.get("depth") or 0) for agent in agents)
     for agent in agents:
-        indent = "  " * (int(agent.get("depth") or 0) + 1)
+        indent = "  " * (int(agent.get("depth") or 0) - top + 1)
         state = errand.word(agent.get("state"))
-        yield f"{indent}{errand.who(agent)}  {errand.screen.style(state, STATE_STYLE.get(state, ''))}{_unsettled(agent)}"
+        state = errand.screen.style(state, STATE_STYLE.get(state, ""))
+        yield f"{indent}{errand.who(agent)}  {state}{_unsettled(agent)}"
         for process in agent.get("processes") or ():
             stray = "  stray: outside its own ancestry" if process.get("stray") else ""
             yield errand.screen.style(

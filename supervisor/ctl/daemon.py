@@ -1,5 +1,5 @@
-"""Starts a daemon of our own package and waits until it answers. It never picks a `supervisord` by name alone: PATH may hold
-another program that is called so."""
+"""Starts a daemon of our own package and waits until it answers. It never picks a `supervisord` by name alone: another
+program is called so too."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _PROGRAM = "import sys; from supervisor.warden import main; sys.exit(main())"
 
 def command() -> list[str]:
     """How to start our daemon: the script that was installed beside this one, else the module itself."""
-    beside = [os.path.dirname(os.path.realpath(sys.argv[0])), os.path.dirname(sys.executable)]
-    for directory in beside:
-        script = os.path.join(directory, "supervisord")
-        if directory and os.access(script, os.X_OK) and _ours(script):
+    named = sys.argv[0] if os.sep in sys.argv[0] else sys.executable
+    for program in (os.path.realpath(named), sys.executable):
+        script = os.path.join(os.path.dirname(program), "supervisord")
+        if os.access(script, os.X_OK) and _ours(script):
             return [script]
     return [sys.executable, "-Pc", _PROGRAM]
 
@@ -52,10 +52,14 @@ def start(place: Place, *, quiet: bool = False) -> Client:
     """A daemon in a session of its own, which outlives this command; its output goes to `daemon.log`."""
     log = paths.daemon_log(place.state)
     process, begun_at = launch(command(), log, place.environ)
+    return wait(place, process, log, begun_at, quiet=quiet)
+
+
+def wait(place: Place, process: subprocess.Popen[bytes], log: str, begun_at: int, *, quiet: bool = False) -> Client:
+    """A connection, once it answers. When it dies its last words are in the failure."""
     begun = time.monotonic()
     ended: float | None = None
     with Progress("the daemon to start", quiet=quiet) as progress:
-        told = 0
         while True:
             try:
                 return connect(place.sockets, place.uid)
@@ -70,9 +74,7 @@ def start(place: Place, *, quiet: bool = False) -> Client:
             if now - begun > PATIENCE:
                 words = f"the daemon (pid {process.pid}) did not answer within {PATIENCE:g} s"
                 raise _dead(log, begun_at, words, TIMED_OUT)
-            if now - begun > told + 1:
-                told += 1
-                progress.tick(now - begun)
+            progress.tick(now - begun)
             time.sleep(_STEP)
 
 
@@ -85,7 +87,7 @@ def launch(argv: Sequence[str], log: str, environ: Mapping[str, str]) -> tuple[s
         raise Failure(NO_DAEMON, f"the daemon's log cannot be written: {error.filename}: {error.strerror}") from None
     try:
         at = os.fstat(out).st_size
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603  our own script, or our own interpreter
             argv,
             stdin=subprocess.DEVNULL,
             stdout=out,

@@ -24,6 +24,7 @@ class Progress:
     def __init__(self, what: str, *, quiet: bool = False) -> None:
         self.what = what
         self.shown = False
+        self.said = 0
         self.quiet = quiet or not sys.stderr.isatty()
 
     def __enter__(self) -> Progress:
@@ -34,8 +35,8 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def tick(self, seconds: float) -> None:
-        if not self.quiet:
-            self.shown = True
+        if not self.quiet and int(seconds) > self.said:
+            self.shown, self.said = True, int(seconds)
             print(f"\r\x1b[Kwaiting: {self.what}, {show_duration(seconds)}", end="", file=sys.stderr, flush=True)
 
 

@@ -30,11 +30,11 @@ def init(errand: Errand) -> int:
     """Write a file to start from."""
     from shutil import which
 
-    from supervisor import config
+    from supervisor.config.starter import starter
 
     environ = errand.place.environ
     found = {name: path for name in PROGRAMS if (path := which(name, path=environ.get("PATH", ""))) is not None}
-    text = str(config.starter(found))
+    text = starter(found)
     if errand.params.get("stdout"):
         sys.stdout.write(text)
         return DONE

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from supervisor.core.units import show_count, show_duration, show_money
 from supervisor.ctl import plain
 from supervisor.ctl.branches import Fold
 from supervisor.ctl.changing import holdings
 from supervisor.ctl.columns import Column, table
+from supervisor.ctl.refusal import shown
 from supervisor.ctl.screen import STATE_STYLE
 from supervisor.ctl.tree import cost_of, draw
 
@@ -27,10 +30,10 @@ def look(errand: Errand) -> int:
 
         return watch(errand)
     result = errand.ask()
-    if verb == "tree":
+    if verb == "tree" and not errand.asked.json:
         return errand.answer(result, draw(result, errand.screen, Fold(everything=bool(errand.own.get("all")))))
     draws = {"status": status, "whoami": whoami, "usage": usage, "config": config}
-    return errand.answer(result, draws[verb](errand, result))
+    return errand.answer(result, draws[verb](errand, result) if verb in draws else ())
 
 
 def pairs(errand: Errand, rows: Sequence[tuple[str, str]]) -> Iterable[str]:
@@ -59,9 +62,7 @@ def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     projects = answer.get("projects") or ()
     yield ""
     if projects:
-        columns = (Column("PROJECT", least=10), Column("STATE"), Column("AGENTS", right=True), Column("SEQ", right=True),
-                   Column("FILE", least=20))  # fmt: skip
-        yield from table(columns, [_project(errand, project) for project in projects], errand.screen)
+        yield from table(_PROJECTS, [_project(errand, project) for project in projects], errand.screen)
     else:
         yield "no project: supervisorctl up accepts an agents.toml and runs it"
     faults = answer.get("faults") or ()
@@ -70,25 +71,36 @@ def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     yield from (f"  {_fault(errand, fault)}" for fault in faults)
 
 
+_PROJECTS = (
+    Column("PROJECT", least=10),
+    Column("STATE"),
+    Column("AGENTS", right=True),
+    Column("SEQ", right=True),
+    Column("FILE", least=20),
+)
+
+
 def _project(errand: Errand, project: Mapping[str, Any]) -> list[Cell]:
     journal = project.get("journal") or {}
     state = errand.word(project.get("state"))
-    style = "green" if state == "up" else "yellow" if state not in {"down", ""} else "dim"
+    changed = project.get("changed")
+    file = errand.word(project.get("file"))
     return [
         (errand.word(project.get("name")), "bold"),
-        (state, style),
+        (state, "green" if state == "up" else "dim"),
         (str(project.get("agents", "")), ""),
         (str(journal.get("seq", "")), "dim"),
-        (errand.word(project.get("file")), "dim"),
+        (f"{file} has changed since: supervisorctl reload" if changed else file, "yellow" if changed else "dim"),
     ]
 
 
 def _fault(errand: Errand, fault: object) -> str:
-    if isinstance(fault, dict):
-        return ", ".join(
-            f"{errand.word(key)} {errand.word(value)}" for key, value in fault.items() if value not in (None, "")
-        )
-    return errand.word(fault)
+    if not isinstance(fault, dict):
+        return errand.word(fault)
+    at = fault.get("at")
+    clock = time.strftime("%d %b %H:%M  ", time.localtime(at)) if isinstance(at, (int, float)) else ""
+    told = [errand.word(value) for key, value in fault.items() if key != "at" and value is not None]
+    return clock + ": ".join(word for word in told if word)
 
 
 def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
@@ -99,14 +111,18 @@ def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
             yield from pairs(errand, [("project", errand.word(answer.get("project")))])
         return
     yield errand.screen.style(errand.who(answer), "bold")
-    rows = [(key, errand.word(answer.get(key))) for key in ("role", "description", "kind", "project")]
+    rows = [(key, errand.word(answer.get(key))) for key in ("role", "description", "kind", "model", "project")]
     parent = answer.get("parent")
     rows.append(("started by", errand.who(parent) if parent else "a person"))
     rows += [("holds", line) for line in holdings(errand, answer.get("grant") or {})]
-    rows += [
-        ("rights", _right(errand, *right)) for right in (answer.get("rights") or {}).items() if right[1] is not None
-    ]
-    rows.append(("task", _task(errand, answer.get("task"))))
+    bounds = (answer.get("bounds") or {}).items()
+    rows += [("holds", f"{errand.word(field)} {shown(field, value)}") for field, value in bounds if value is not None]
+    rights = (answer.get("rights") or {}).items()
+    rows += [("rights", _right(errand, field, value)) for field, value in rights if value is not None]
+    tasks = answer.get("tasks") or {}
+    if tasks:
+        rows.append(("tasks", f"{tasks.get('done') or 0} done" + (f" of {tasks['max']}" if tasks.get("max") else "")))
+    rows.append(("task", errand.word(answer.get("task"))))
     yield from pairs(errand, [row for row in rows if row[1]])
 
 
@@ -116,14 +132,6 @@ def _right(errand: Errand, field: str, value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"{errand.word(field)} {', '.join(errand.word(each) for each in value) or 'none'}"
     return f"{errand.word(field)} {errand.word(value)}"
-
-
-def _task(errand: Errand, task: object) -> str:
-    if isinstance(task, dict) and "done" in task:
-        return f"{task['done']} done" + (f" of {task['max']}" if task.get("max") else "")
-    if isinstance(task, dict):
-        return ", ".join(f"{errand.word(key)} {errand.word(value)}" for key, value in task.items())
-    return errand.word(task)
 
 
 _USAGE = (

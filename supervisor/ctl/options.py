@@ -19,6 +19,16 @@ if TYPE_CHECKING:
 
 PROGRAM = "supervisorctl"
 _LONGEST = 64
+_WIDTH = 100
+#: What stands for a value in help, by the parameter's name or by its shape.
+_METAVAR = {
+    "may_fork": "yes|no",
+    "restart": "WHEN",
+    "duration": "TIME",
+    "money": "USD",
+    "count": "N",
+    "agent": "AGENT",
+}
 
 
 class Asked:
@@ -119,13 +129,18 @@ def parser(verb: Verb, program: str) -> argparse.ArgumentParser:
         prog=program,
         description=verb.summary,
         epilog=f"example:\n  {verb.example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_formatter,
         allow_abbrev=False,
     )
     timeout = (TIMEOUT,) if verb.waits else ()
     for param in (*verb.params, *EXTRA.get(verb.name, ()), *timeout, *COMMON):
         _add(built, param, shown=not param.hidden)
     return built
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """With a width given: argparse makes one of these for each option, and would import `shutil` to measure."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=_WIDTH, max_help_position=28)
 
 
 def _add(built: argparse.ArgumentParser, param: Param, *, shown: bool) -> None:
@@ -146,7 +161,7 @@ def _add(built: argparse.ArgumentParser, param: Param, *, shown: bool) -> None:
     if param.shape == "flag":
         built.add_argument(*names, dest=param.name, action="store_true", help=text)
         return
-    metavar = {"duration": "TIME", "money": "USD", "count": "N", "agent": "AGENT"}.get(param.shape, param.name.upper())
+    metavar = _METAVAR.get(param.name) or _METAVAR.get(param.shape) or param.name.removeprefix("allow_").upper()
     action = "append" if param.shape == "texts" else "store"
     built.add_argument(
         *names,

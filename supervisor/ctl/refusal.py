@@ -87,6 +87,6 @@ def _option(data: Mapping[str, Any]) -> str:
 
 
 def _count(number: int) -> str:
-    """Short where that is exact: what is shown is typed again."""
-    short = units.show_count(number)
-    return short if units.count(short) == number else str(number)
+    """Enough, in two digits: what is shown is typed again."""
+    step = 1 if number < 1000 else 10 ** (len(str(number)) - 2)
+    return units.show_count(-(-number // step) * step)

@@ -6,10 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from supervisor import config
+import trio
+from attrs import asdict
+
+from supervisor.config import agents_toml
 from supervisor.core import facts, requests
 from supervisor.core.facts import Fact
-from supervisor.core.refusals import Refusal
+from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.doors import calls, paths, wire
 from supervisor.doors.calls import Plain
 from supervisor.doors.service import Call
@@ -32,17 +35,23 @@ class Accepting:
         if content is None or not params.get("file"):
             raise wire.BadParams("content", "up and reload take a file and its content")
         try:
-            loaded = config.parse(content, file, personal=self._personal)
-        except config.ConfigError as error:
-            raise wire.Misconfigured([problem.plain() for problem in error.problems]) from None
+            # A file of thousands of agents takes its time; the loop does not wait for it.
+            loaded = await trio.to_thread.run_sync(lambda: agents_toml.parse(content, file, personal=self._personal))
+        except agents_toml.ConfigError as error:
+            problems = [asdict(problem) for problem in error.problems]
+            raise wire.WireError(
+                wire.REFUSED, str(error), {"code": "config", "message": str(error), "problems": problems}
+            ) from None
         if call.verb == "reload" and not any(room.project.file == file for room in self._projects.rooms.values()):
-            raise wire.Refusal("down", f"{file} is not up; `supervisorctl up` runs it", field="file", asked=file)
+            raise refuse("down", f"{file} is not up; `supervisorctl up` runs it", field="file", asked=file)
         room = self._projects.for_file(file, paths.project_id(loaded.fleet.name, file))
-        request = requests.Up(file, loaded.sha256, str(params.get("path") or ""), loaded.fleet, again=call.verb == "reload")
+        request = requests.Up(
+            file, loaded.sha256, str(params.get("path") or ""), loaded.fleet, again=call.verb == "reload"
+        )
         if params.get("plan"):
             decided = room.desk.plan(call.principal, request)
             if isinstance(decided, Refusal):
-                raise wire.Refusal(**decided.plain())
+                raise RefusedError(decided)
             return self._came_to(room, decided, None)
         (room.directory / ACCEPTED).write_text(content, "utf-8")
         answer = await calls.ask(room, call.principal, request)
@@ -52,8 +61,8 @@ class Accepting:
     def _came_to(room: Room, what: list[Fact], seq: int | None) -> Plain:
         project = room.project
 
-        def named(kind: type[Fact]) -> list[Plain]:
-            ids = dict.fromkeys(fact.agent for fact in what if isinstance(fact, kind) and not isinstance(fact, facts.Born))  # type: ignore[union-attr]  # the kinds asked for name an agent
+        def named(kind: type[facts.Rerun | facts.Respecified | facts.Leaving | facts.Granted]) -> list[Plain]:
+            ids = dict.fromkeys(fact.agent for fact in what if isinstance(fact, kind))
             return [{"id": agent, "name": project.agents[agent].name} for agent in ids if agent in project.agents]
 
         born = [{"id": fact.agent, "name": fact.name} for fact in what if isinstance(fact, facts.Born)]
@@ -61,9 +70,12 @@ class Accepting:
             "project": project.name,
             "file": project.file,
             "started": born,
-            "changed": [*named(facts.Rerun), *(row for row in named(facts.Respecified) if row not in named(facts.Rerun))],
+            "changed": [
+                *named(facts.Rerun),
+                *(row for row in named(facts.Respecified) if row not in named(facts.Rerun)),
+            ],
             "restarted": named(facts.Rerun),
-            "stopped": [row for row in named(facts.Leaving)],
+            "stopped": named(facts.Leaving),
             "grants": named(facts.Granted),
             "seq": seq,
         }

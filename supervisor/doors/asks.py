@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-
 from supervisor.core import facts, requests, view
+from supervisor.core.refusals import refuse
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
 from supervisor.doors import calls, wire
@@ -81,11 +81,11 @@ class Asks:
 
     async def stop(self, call: Call) -> Plain:
         """End a run and its branch; wait until it is empty."""
-        return await self._end(call, lambda agent: requests.Stop(agent))
+        return await self._end(call, requests.Stop)
 
     async def disband(self, call: Call) -> Plain:
         """End a branch for good; wait until it is empty."""
-        return await self._end(call, lambda agent: requests.Disband(agent))
+        return await self._end(call, requests.Disband)
 
     async def _end(self, call: Call, request: Callable[[str], Request]) -> Plain:
         room, params = self._room(call)
@@ -118,8 +118,7 @@ class Asks:
         before = {at.id: at.run for at in nodes}
         answer = await ask(room, call.principal, requests.Restarting(node.id, branch))
         for at in nodes:
-            over = _restarted(at, before[at.id])
-            await calls.within(params, f"restarting {at.name}", lambda at=at, over=over: room.desk.until(at.id, over))  # type: ignore[misc]  # bound per turn
+            await self._until(room, at, params, f"restarting {at.name}", _restarted(at, before[at.id]))
         return {"agent": view.label(node), "ended": view.ended(nodes), "state": node.state, "seq": answer.seq}
 
     async def grant(self, call: Call) -> Plain:
@@ -147,8 +146,7 @@ class Asks:
             return calls.plan(room, nodes)
         answer = await ask(room, call.principal, requests.Down())
         for main in mains:
-            over = _gone(main)
-            await calls.within(params, "ending the project", lambda main=main, over=over: room.desk.until(main.id, over))  # type: ignore[misc]  # bound per turn
+            await self._until(room, main, params, "ending the project", _gone(main))
         return {"project": room.project.name, "file": room.project.file, "ended": view.ended(nodes), "seq": answer.seq}
 
     async def shutdown(self, call: Call) -> Plain:
@@ -161,6 +159,10 @@ class Asks:
         return {"pid": os.getpid()}
 
     @staticmethod
+    async def _until(room: Room, node: Node, params: dict[str, Any], what: str, over: Callable[[], bool]) -> None:
+        await calls.within(params, what, lambda: room.desk.until(node.id, over))
+
+    @staticmethod
     async def _ready(room: Room, node: Node, params: dict[str, Any]) -> None:
         def over() -> bool:
             return node.state not in ("starting", "backoff")
@@ -168,10 +170,22 @@ class Asks:
         await calls.within(params, f"the start of {node.name}", lambda: room.desk.until(node.id, over))
         if node.away or node.state == "stopping":
             why = node.reason or (f"its run ended: {view.agent(room.project, node, 0.0)['exit']}")
-            raise wire.Refusal("state", f"{node.name} did not come up: {why}", field="state", held=node.state)
+            raise refuse("state", f"{node.name} did not come up: {why}", field="state", held=node.state)
 
 
-_FORK = ("task", "role", "kind", "name", "description", "parent", "model", "directory", "max_tasks", "replace", "restart")
+_FORK = (
+    "task",
+    "role",
+    "kind",
+    "name",
+    "description",
+    "parent",
+    "model",
+    "directory",
+    "max_tasks",
+    "replace",
+    "restart",
+)
 
 
 def _restarted(node: Node, run: int) -> Callable[[], bool]:
@@ -185,5 +199,3 @@ def _gone(node: Node) -> Callable[[], bool]:
 def _all(room: Room) -> list[Node]:
     mains = (room.project.agents[main] for main in room.project.mains)
     return [node for main in mains for node in room.project.down(main) if not node.away]
-
-

@@ -43,32 +43,21 @@ def _texts(params: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
 
 def find_room(projects: Projects, by: Principal, params: Mapping[str, Any]) -> Room:
     """The project of a call: an agent's own, wherever it stands; the one a person names or stands in."""
-    try:
-        if isinstance(by, Agent):
-            return projects.of_agent(by)
-        return projects.find(str(params.get("project") or ""), str(params.get("cwd") or ""))
-    except RefusedError as no:
-        raise refused(no) from None
-
-
-def refused(no: RefusedError) -> wire.Refusal:
-    """A core refusal, as the wire carries it."""
-    return wire.Refusal(**no.refusal.plain())
+    if isinstance(by, Agent):
+        return projects.of_agent(by)
+    return projects.find(str(params.get("project") or ""), str(params.get("cwd") or ""))
 
 
 def target(room: Room, by: Principal, text: str, verb: str) -> Node:
-    """The agent that a read is about."""
-    try:
-        return reach(room.project, by, text, verb)
-    except RefusedError as no:
-        raise refused(no) from None
+    """The agent that a call is about."""
+    return reach(room.project, by, text, verb)
 
 
 async def ask(room: Room, by: Principal, request: Request) -> Answer:
     """Ask the desk; returns when the answer is on disk."""
     answer = room.desk.ask(by, request)
     if answer.refusal is not None:
-        raise wire.Refusal(**answer.refusal.plain())
+        raise RefusedError(answer.refusal)
     await answer.durable.wait()
     return answer
 
@@ -94,7 +83,8 @@ def plan(room: Room, nodes: list[Node]) -> Plain:
         host = room.house.hosts.get(node.id)
         members = host.cell.members() if host is not None and host.cell is not None else ()
         processes = [
-            {"pid": member.pid, "argv0": member.argv0, "stray": member.stray, "escaped": member.escaped} for member in members
+            {"pid": member.pid, "argv0": member.argv0, "stray": member.stray, "escaped": member.escaped}
+            for member in members
         ]
         agents.append(
             view.label(node)

@@ -1,5 +1,5 @@
-"""What is checked of a request before anyone acts on it: its method, its parameters' names and shapes, and whether its caller may
-ask at all. Never anything that needs the tree: that is the core's."""
+"""What is checked of a request before anyone acts on it: its method, its parameters' names and shapes, and whether
+its caller may ask at all. Never anything that needs the tree: that is the core's."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import math
 from collections.abc import Iterable, Mapping
 
 from supervisor.core.authority import TABLE, Nobody, Operator, Principal
+from supervisor.core.refusals import refuse
 from supervisor.core.units import LARGEST
 from supervisor.doors.verbs import METHODS, Param, Shape, Verb
-from supervisor.doors.wire import UNKNOWN, BadParams, Refusal, WireError, brief
+from supervisor.doors.wire import UNKNOWN, BadParams, WireError, brief
 
 #: What every method takes beside its own: the project meant, and where the caller stands.
 COMMON = (
@@ -22,7 +23,8 @@ _NANO = 10**9
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that was probably meant, "" if none is near. A long word is none of ours, and comparing it is slow."""
+    """The known word that was probably meant, "" if none is near. A long word is none of ours, and comparing it is
+    slow."""
     if len(word) > 64:
         return ""
     return next(iter(difflib.get_close_matches(word.lower(), list(known), 1, 0.6)), "")
@@ -34,19 +36,17 @@ def method(name: str) -> Verb:
     if verb is None:
         near = nearest(name, METHODS)
         hint = f"; did you mean {near!r}?" if near else ""
-        raise WireError(
-            UNKNOWN, f"unknown method {brief(name)}{hint}", {"method": brief(name), "nearest": near}
-        )
+        raise WireError(UNKNOWN, f"unknown method {brief(name)}{hint}", {"method": brief(name), "nearest": near})
     return verb
 
 
 def authority(principal: Principal, verb: Verb) -> None:
-    """Refuses who may not ask this whatever the tree is like."""
+    """Raises RefusedError for who may not ask this whatever the tree is like."""
     if isinstance(principal, Nobody):
-        raise Refusal("nobody", f"the caller is nobody: {principal.why}", field="caller", asked=verb.name)
+        raise refuse("nobody", f"the caller is nobody: {principal.why}", field="caller", asked=verb.name)
     if not isinstance(principal, Operator) and TABLE.get(verb.name, "operator") == "operator":
         message = f"{verb.name!r} is the operator's alone, the caller is agent {principal}"
-        raise Refusal("authority", message, field="verb", asked=verb.name, ask="operator")
+        raise refuse("authority", message, field="verb", asked=verb.name, ask="operator")
 
 
 def params(verb: Verb, given: Mapping[str, object]) -> None:
@@ -98,9 +98,7 @@ def _seconds(value: object) -> str:
         return "must be a duration, as a number of seconds"
     seconds = float(value)  # type: ignore[arg-type]  # one of the two types, and no bool
     return (
-        ""
-        if math.isfinite(seconds) and 0 <= seconds <= LARGEST
-        else f"must be a duration from 0 to {LARGEST} seconds"
+        "" if math.isfinite(seconds) and 0 <= seconds <= LARGEST else f"must be a duration from 0 to {LARGEST} seconds"
     )
 
 

@@ -1,5 +1,5 @@
-"""One caller's connection: its requests answered in the order they came, each by who its caller is at that moment. It must never wait
-for a caller that does not read, nor let one's bytes pass as another's."""
+"""One caller's connection: its requests answered in the order they came, each by who its caller is at that moment. It
+must never wait for a caller that does not read, nor let one's bytes pass as another's."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ import trio
 from attrs import frozen
 
 from supervisor.core.authority import Nobody, Principal
+from supervisor.core.refusals import RefusedError
 from supervisor.doors import check, wire
 from supervisor.doors.outbox import Outbox
 from supervisor.doors.service import Call, Caller, Service
 from supervisor.runtime.peers import CREDENTIALS
 
-_CHUNK: Final = 64 * 1024
+_CHUNK: Final = 32 * 1024
 #: Lines taken before others get their turn.
 _LINES: Final = 32
 _SCM_MAX_FD: Final = 253
@@ -54,19 +55,18 @@ async def receive(sock: trio.socket.SocketType) -> Received:
 
 
 async def hung_up(sock: socket.socket) -> None:
-    """Returns when the caller has closed its end for good. One that only ended its writing still waits for answers, and reads as
-    ended all the time: only an epoll that asks for nothing tells the two apart without spinning."""
+    """Returns when the caller has closed its end for good. One that only ended its writing still waits for answers,
+    and reads as ended all the time: only an epoll that asks for nothing tells the two apart without spinning."""
     with select.epoll() as epoll:
         epoll.register(sock, 0)  # EPOLLHUP and EPOLLERR come unasked
         await trio.lowlevel.wait_readable(epoll.fileno())
 
 
 class Connection:
-    """Answers one caller until it leaves. `converse` is its whole life; the socket and the caller are closed by whoever made them."""
+    """Answers one caller until it leaves. `converse` is its whole life; the socket and the caller are closed by
+    whoever made them."""
 
-    def __init__(
-        self, raw: socket.socket, sock: trio.socket.SocketType, caller: Caller, service: Service
-    ) -> None:
+    def __init__(self, raw: socket.socket, sock: trio.socket.SocketType, caller: Caller, service: Service) -> None:
         self._raw = raw
         self._sock = sock
         self._caller = caller
@@ -89,6 +89,7 @@ class Connection:
                     # Its writing has ended: what it asked is answered still, unless it has gone altogether.
                     watchers.start_soon(self._watch)
                 watchers.cancel_scope.cancel()
+        self._outbox.close()
 
     async def _watch(self) -> None:
         await hung_up(self._raw)
@@ -121,27 +122,14 @@ class Connection:
 
     def _take(self, line: bytes | None) -> None:
         """Queues what a line asks, so that answers keep the order of the lines."""
-        item: wire.Request | bytes
-        try:
-            if line is None:
-                raise wire.WireError(wire.INVALID, f"a line has more than {self._service.limits.line} bytes")
-            item = wire.parse(line)
-        except wire.WireError as problem:
-            self._service.on_fault("line", f"{self._caller.principal}: {problem.message}")
-            item = wire.failed(problem.id, problem)
+        item = self._read_line(line)
         ident = None if isinstance(item, bytes) else item.id
         if self._following:
-            self._outbox.put(
-                wire.failed(ident, wire.Refusal("busy", "this connection follows: ask on another"))
-            )
+            self._asked.append(item)
+            self._refuse_the_rest()
         elif len(self._asked) >= self._service.limits.queue:
             message = f"{len(self._asked)} requests of this connection wait already: read their answers first"
-            self._outbox.put(
-                wire.failed(
-                    ident,
-                    wire.Refusal("busy", message, field="requests", held=str(self._service.limits.queue)),
-                )
-            )
+            self._outbox.put(wire.error(ident, wire.BUSY, message))
         elif isinstance(item, bytes) and not self._working:
             self._outbox.put(item)
         else:
@@ -149,6 +137,25 @@ class Connection:
             if not self._working:
                 self._working = True
                 self._tasks.start_soon(self._work)
+
+    def _refuse_the_rest(self) -> None:
+        """What comes after a request that goes on until the caller leaves would wait for ever."""
+        for item in self._asked:
+            ident = None if isinstance(item, bytes) else item.id
+            self._outbox.put(wire.error(ident, wire.BUSY, "this connection follows: ask on another"))
+        self._asked.clear()
+
+    def _read_line(self, line: bytes | None) -> wire.Request | bytes:
+        """The request, or the answer to what is none."""
+        if line is None:
+            problem = wire.WireError(wire.INVALID, f"a line has more than {self._service.limits.line} bytes")
+        else:
+            try:
+                return wire.parse(line)
+            except wire.WireError as found:
+                problem = found
+        self._service.on_fault("line", f"{self._caller.principal}: {problem.message}")
+        return wire.failed(problem.id, problem)
 
     async def _work(self) -> None:
         while self._asked:
@@ -162,6 +169,8 @@ class Connection:
             return wire.result(request.id, await self._ask(request))
         except wire.WireError as problem:
             return wire.failed(request.id, problem)
+        except RefusedError as no:
+            return wire.error(request.id, wire.REFUSED, no.refusal.message, dict(no.refusal.plain()))
         except Exception as problem:  # noqa: BLE001 - a bug behind one verb ends that answer, not the daemon; it is told
             self._service.on_fault("internal", f"{wire.brief(request.method)}: {problem!r}")
             return wire.error(
@@ -175,8 +184,8 @@ class Connection:
         verb = check.method(request.method)
         try:
             check.authority(principal, verb)
-        except wire.Refusal as refusal:
-            self._service.on_refused(principal, verb.name, refusal)
+        except RefusedError as no:
+            self._service.on_refused(principal, verb.name, no.refusal)
             raise
         check.params(verb, request.params)
 
@@ -184,6 +193,8 @@ class Connection:
             self._outbox.put(wire.notification(verb.name, params))
 
         self._following = verb.streams and request.params.get("follow") is True
+        if self._following:
+            self._refuse_the_rest()
         try:
             return await self._service.dispatch(
                 Call(principal, verb.name, request.params, notify, self._outbox.drained)

@@ -1,10 +1,9 @@
-"""A door: listens at one path, takes callers in, names each at the moment it connects, and bounds how many there are. It answers
-nothing itself and must never wait for a caller."""
+"""A door: listens at one path, takes callers in, names each at the moment it connects, and bounds how many there are.
+It answers nothing itself and must never wait for a caller."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import socket
 from collections import Counter
 from functools import partial
@@ -16,23 +15,23 @@ import trio
 from supervisor.core.authority import Agent, Nobody, Operator, Principal
 from supervisor.doors import wire
 from supervisor.doors.connection import Connection
-from supervisor.doors.listener import Bound, bind, keep
+from supervisor.doors.listener import bind, keep
 from supervisor.doors.service import Caller, Limits, Service
 
-_SHORT: Final = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
 #: Seconds without accepting when the machine has no descriptor or memory left.
 _BREATH: Final = 0.1
+_OPERATORS: Final = "operator"
 
 
-async def serve(
-    path: Path, service: Service, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Serves the door until cancelled; started when it listens. Raises `listener.DoorError` if it cannot, `TakenError` if
-    another daemon answers there. A file that is deleted or replaced is bound again."""
+async def serve(path: Path, service: Service, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> None:
+    """Serves the door until cancelled; started when it listens. Raises `listener.DoorError` if it cannot,
+    `TakenError` if another daemon answers there. A file that is deleted or replaced is bound again."""
     bound = await bind(path)
     try:
         async with trio.open_nursery() as nursery:
             door = _Door(service, nursery)
+            if bound.stale:
+                service.on_fault("socket", f"{path} was stale: nobody answered there; it was removed")
             task_status.started(path)
             while True:
                 accepting = trio.CancelScope()
@@ -41,8 +40,9 @@ async def serve(
                 service.on_fault("socket", f"{path} was deleted or replaced; it is bound again")
                 # Who had connected before is in the old socket's queue still.
                 accepting.cancel()
-                while door.take(bound.sock):
-                    pass
+                with contextlib.suppress(OSError):
+                    while door.take(bound.sock):
+                        pass
                 bound.close()
                 bound = fresh
     finally:
@@ -74,12 +74,15 @@ class _Door:
             raw, _ = listening.accept()
         except BlockingIOError:
             return False
-        except OSError as problem:
-            if problem.errno in _SHORT:
-                raise
+        except ConnectionAbortedError:
             return True  # that one has gone again
-        raw.setblocking(False)  # noqa: FBT003 - the socket's own signature
-        caller = self._service.resolve(raw)
+        raw.setblocking(False)
+        try:
+            caller = self._service.resolve(raw)
+        except Exception as problem:  # noqa: BLE001 - who cannot be named is not served; naming the next may work
+            self._service.on_fault("internal", f"a caller could not be named: {problem!r}")
+            raw.close()
+            return True
         room = _room(caller.principal)
         if self._crowded(room):
             self._turn_away(raw, caller)
@@ -107,19 +110,10 @@ class _Door:
 
     def _turn_away(self, raw: socket.socket, caller: Caller) -> None:
         self._service.on_fault("crowded", f"{caller.principal} has too many connections")
-        refusal = wire.Refusal(
-            "busy",
-            "too many connections are open: close some",
-            field="connections",
-            held=str(self._service.limits.each),
-        )
         with contextlib.suppress(OSError):
-            raw.send(wire.failed(None, refusal), socket.MSG_NOSIGNAL)
+            raw.send(wire.error(None, wire.BUSY, "too many connections are open: close some"), socket.MSG_NOSIGNAL)
         raw.close()
         caller.close()
-
-
-_OPERATORS: Final = "operator"
 
 
 def _room(principal: Principal) -> str:

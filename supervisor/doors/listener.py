@@ -1,5 +1,5 @@
-"""A door's socket file: made, told apart from a dead or another's one, watched, and taken away. It removes only a socket that
-is its own or that no one answers, and must never read a word of what a caller says."""
+"""A door's socket file: made, told apart from a dead or another's one, watched, and taken away. It removes only a
+socket that is its own or that no one answers, and must never read a word of what a caller says."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ _BACKLOG: Final = 256
 _LOCK_PATIENCE: Final = 5.0
 #: From Linux 6.16 on a socket can refuse descriptors: the sender gets EPERM, and we need not close them.
 _SO_PASSRIGHTS: Final = 83
-_EVENTS: Final = (
-    0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
-)  # moved from and to, created, deleted; the directory deleted, moved
+#: <sys/inotify.h>: moved from and to, created, deleted; the directory itself deleted, moved.
+_EVENTS: Final = 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800
 #: Seconds between looks: when no event comes, when there are no events to be had, and after a bind that failed.
 _RARELY: Final = 60.0
 _BLIND: Final = 2.0
@@ -48,11 +47,13 @@ class TakenError(DoorError):
 
 @frozen
 class Bound:
-    """A listening socket and the file that is it. While it is open its inode cannot be another's."""
+    """A listening socket and the file that is it. While it is open its inode cannot be another's. `stale`: a dead one's
+    file was taken away for it."""
 
     sock: socket.socket
     path: Path
     file: tuple[int, int]
+    stale: bool
 
     def stands(self) -> bool:
         """Its file is still in its place."""
@@ -67,7 +68,8 @@ class Bound:
 
 
 async def bind(path: Path) -> Bound:
-    """Listens at `path`, in a directory that is ours alone. Raises DoorError; TakenError if another process answers there."""
+    """Listens at `path`, in a directory that is ours alone. Raises DoorError; TakenError if another process answers
+    there."""
     size = len(os.fsencode(path))
     if size > LONGEST:
         raise DoorError(
@@ -77,8 +79,8 @@ async def bind(path: Path) -> Bound:
         prepare(path.parent)
         lock = await _lock(path.parent)
         try:
-            _clear(path)
-            return _publish(path)
+            stale = _clear(path)
+            return _publish(path, stale)
         finally:
             os.close(lock)
     except OSError as problem:
@@ -95,11 +97,13 @@ def prepare(directory: Path) -> None:
         raise DoorError(f"{directory} is no directory")
     if about.st_uid != os.geteuid():
         raise DoorError(
-            f"{directory} belongs to uid {about.st_uid}, not to us (uid {os.geteuid()}): sockets need a directory of our own"
+            f"{directory} belongs to uid {about.st_uid}, not to us (uid {os.geteuid()}): choose a directory of our own"
         )
     if not about.st_mode & 0o077:
         return
-    if about.st_mode & stat.S_ISVTX or any(_shared(entry) for entry in os.scandir(directory)):
+    with os.scandir(directory) as entries:
+        meant = about.st_mode & stat.S_ISVTX or any(_shared(entry) for entry in entries)
+    if meant:
         raise DoorError(
             f"{directory} is open to others and holds what they can reach: choose another, or `chmod 700 {directory}`"
         )
@@ -108,18 +112,14 @@ def prepare(directory: Path) -> None:
 
 def answers(path: Path) -> int | None:
     """The pid that listens at a socket file, None if the file is stale. Asked by connecting: only the kernel knows."""
-    with socket.socket(
-        socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC
-    ) as probe:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as probe:
         try:
             probe.connect(os.fspath(path))
         except (ConnectionRefusedError, FileNotFoundError):
             return None
         except BlockingIOError:
             return 0  # its queue is full: slow, but there
-        pid: int = CREDENTIALS.unpack(
-            probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-        )[0]
+        pid: int = CREDENTIALS.unpack(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[0]
         return pid
 
 
@@ -137,11 +137,11 @@ def _file(path: Path) -> tuple[int, int] | None:
 
 
 async def _lock(directory: Path) -> int:
-    """Held while a socket is put in place: two daemons that find the same stale file must not remove each other's new one."""
+    """Held while a socket is put in place: two daemons that find a stale file must not remove each other's."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with trio.fail_after(_LOCK_PATIENCE):
-            while not _try_lock(fd):
+            while not _try_lock(fd):  # noqa: ASYNC110 - a lock of another process sets no event
                 await trio.sleep(0.01)
     except BaseException as problem:
         os.close(fd)
@@ -159,21 +159,22 @@ def _try_lock(fd: int) -> bool:
     return True
 
 
-def _clear(path: Path) -> None:
-    """Takes a stale socket away, and nothing else."""
+def _clear(path: Path) -> bool:
+    """Takes a stale socket away, and nothing else; says whether there was one."""
     try:
         about = path.lstat()
     except FileNotFoundError:
-        return
+        return False
     if not stat.S_ISSOCK(about.st_mode):
         raise DoorError(f"{path} is in the way and is no socket: move it")
     pid = answers(path)
     if pid is not None:
         raise TakenError(f"process {pid or 'unknown'} answers at {path}", pid)
     path.unlink()
+    return True
 
 
-def _publish(path: Path) -> Bound:
+def _publish(path: Path, stale: bool) -> Bound:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
     try:
         # All of it before anyone can connect: a connection takes these from its listener.
@@ -183,18 +184,16 @@ def _publish(path: Path) -> Bound:
         os.fchmod(sock.fileno(), 0o600)  # what the file gets when it is bound
         sock.bind(os.fspath(path))
         sock.listen(_BACKLOG)
-        file = _file(path)
-        if file is None:
-            raise DoorError(f"{path} was taken away as it was made")
+        about = path.lstat()
     except BaseException:
         sock.close()
         raise
-    return Bound(sock, path, file)
+    return Bound(sock, path, (about.st_dev, about.st_ino), stale)
 
 
 async def keep(bound: Bound, fault: Callable[[str], None]) -> Bound:
-    """Waits until the file is deleted or replaced and returns a socket bound anew. Another's live socket is left alone, and
-    waited for; `fault` is told once of whatever prevents it."""
+    """Waits until the file is deleted or replaced and returns a socket bound anew. Another's live socket is left alone,
+    and waited for; `fault` is told once of whatever prevents it."""
     told = ""
     while True:
         with Watch(bound.path.parent) as watch:
@@ -210,7 +209,7 @@ async def keep(bound: Bound, fault: Callable[[str], None]) -> Bound:
 
 
 class Watch:
-    """Changes in a directory, by inotify; where the kernel has none left, by looking again now and then. A rename further up
+    """Changes in a directory, by inotify; where the kernel has none left, by looking now and then. A rename further up
     shows in no event, so it looks again in any case, rarely."""
 
     def __init__(self, directory: Path) -> None:

@@ -10,8 +10,8 @@ import trio
 
 
 class Outbox:
-    """Lines for one socket, in order. What the kernel takes at once is sent at once; `drop` is called, once, with the reason
-    why the rest will never be."""
+    """Lines for one socket, in order. What the kernel takes at once is sent at once; `drop` is called, once, with the
+    reason why the rest will never be."""
 
     def __init__(
         self,
@@ -52,6 +52,11 @@ class Outbox:
     async def drained(self) -> None:
         """Returns when nothing waits."""
         await self._empty.wait()
+
+    def close(self) -> None:
+        """Takes nothing any more."""
+        self._dead = True
+        self._held.clear()
 
     def _hold(self, rest: memoryview) -> None:
         self._held.append(rest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,15 +10,15 @@ from typing import Any
 
 import trio
 
-from supervisor import config
+from supervisor.config import agents_toml
 from supervisor.core import save, view
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.facts import Fact
 from supervisor.core.names import sees
-from supervisor.doors import calls, wire
+from supervisor.core.refusals import RefusedError, refuse
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.service import Call
-from supervisor.runtime import codec
+from supervisor.runtime import codec, transcript
 from supervisor.runtime.chain import Batch
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
 
@@ -70,7 +71,7 @@ class Reads:
             return view.whoami(room.project, room.project.agents[call.principal.agent])
         try:
             project = self._room(call)[0].project.name
-        except wire.Refusal:
+        except RefusedError:
             project = None
         return {"principal": "operator", "project": project}
 
@@ -84,13 +85,21 @@ class Reads:
         """What an agent printed."""
         room, params = self._room(call)
         node = target(room, call.principal, params["agent"], "logs")
-        transcript = room.house.transcript(node.id)
-        count = params.get("lines", LINES)
-        stderr = bool(params.get("stderr"))
+        name = "stderr.log" if params.get("stderr") else "transcript.jsonl"
+        path = room.directory / "agents" / node.id / name
+        lines = [transcript.text(line) for line in transcript.tail(path, params.get("lines", LINES))]
         if not params.get("follow"):
-            return {"lines": [_text(line) for line in transcript.tail(count, stderr=stderr)]}
-        async for line in transcript.follow(count, stderr=stderr):
-            call.notify({"line": _text(line)})
+            return {"lines": lines}
+        for line in lines:
+            call.notify({"line": line})
+        if node.id not in room.house.hosts:
+            return {"lines": []}
+        printed = room.house.printed(node.id)
+        follower = transcript.Follower(printed.stderr if params.get("stderr") else printed.stdout)
+        while fresh := await follower.lines():
+            for raw in fresh:
+                call.notify({"line": transcript.text(raw)})
+            await call.drained()
         return {"lines": []}
 
     async def events(self, call: Call) -> Plain:
@@ -129,15 +138,16 @@ class Reads:
         """Each value of the accepted content, with its origin."""
         room, _ = self._room(call)
         content = (room.directory / ACCEPTED).read_text("utf-8")
-        loaded = config.parse(content, room.project.file, personal=self._personal)
-        return {"values": [{"key": row.key, "value": row.value, "origin": row.origin} for row in config.explain(loaded)]}
+        file = room.project.file
+        loaded = await trio.to_thread.run_sync(lambda: agents_toml.parse(content, file, personal=self._personal))
+        return {"values": agents_toml.explain(loaded)}
 
     async def save(self, call: Call) -> Plain:
         """The live tree's agents as the content of a file."""
         room, _ = self._room(call)
         if room.project.fleet is None:
-            raise wire.Refusal("down", "the project has no accepted content yet")
-        return {"content": config.dump(save.as_fleet(room.project, room.project.fleet))}
+            raise refuse("down", "the project has no accepted content yet")
+        return {"content": agents_toml.dump(save.as_fleet(room.project, room.project.fleet))}
 
 
 def _project(room: Room) -> Plain:
@@ -157,7 +167,7 @@ def _project(room: Room) -> Plain:
 def _changed(file: str, sha256: str) -> bool | None:
     """Whether the file differs from what was accepted; None where it cannot be read."""
     try:
-        return config.sha256(Path(file).read_bytes()) != sha256
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() != sha256
     except OSError:
         return None
 
@@ -170,13 +180,11 @@ def _garbled(room: Room) -> list[Plain]:
     ]
 
 
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "replace")
-
-
 def _events(room: Room, by: Principal, batch: Batch) -> list[Plain]:
     return [
-        {"seq": batch.seq, "at": batch.at, "by": batch.by} | codec.dump(fact) for fact in batch.facts if _seen(room, by, fact)
+        {"seq": batch.seq, "at": batch.at, "by": batch.by} | codec.dump(fact)
+        for fact in batch.facts
+        if _seen(room, by, fact)
     ]
 
 

@@ -1,4 +1,5 @@
-"""What a door offers and what it asks for, as values: calls, the bounds of a connection, and what the daemon plugs in."""
+"""What a door offers and what it asks for, as values: calls, the bounds of a connection, and what the daemon plugs
+in."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Protocol
 from attrs import field, frozen
 
 from supervisor.core.authority import Principal
+from supervisor.core.refusals import Refusal
 from supervisor.doors import wire
 
 
@@ -29,8 +31,9 @@ class Caller(Protocol):
 
 @frozen
 class Call:
-    """One admitted request. `notify` sends one line of an answer that goes on, without waiting: who does not read loses the
-    connection, and with it this call. `drained` waits until what was sent is with the kernel, for replaying much at once."""
+    """One admitted request. `notify` sends one line of an answer that goes on, without waiting: who does not read
+    loses the connection, and with it this call. `drained` waits until what was sent is with the kernel, for replaying
+    much at once."""
 
     principal: Principal
     verb: str
@@ -41,12 +44,14 @@ class Call:
 
 @frozen
 class Limits:
-    """The bounds of a door. Agents and nobodies together leave room for the operator; one caller leaves room for the others."""
+    """The bounds of a door. Agents and nobodies together leave room for the operator; one caller leaves room for the
+    others."""
 
     line: int = wire.LIMIT
     #: requests of one connection that are not yet answered
     queue: int = 64
-    #: bytes that wait for a caller who does not read (one answer may be larger), and for how many seconds it may take none
+    #: bytes that wait for a caller who does not read (one answer may be larger), and for how many seconds it may take
+    #: none
     outbox: int = 4 << 20
     stall: float = 30.0
     #: connections of the operator, of one agent, of all nobodies; and of all but the operator
@@ -60,13 +65,14 @@ def _silent(*_: object) -> None:
 
 @frozen
 class Service:
-    """What serves a door. `dispatch` answers a call, or raises `wire.Refusal`, `BadParams` or `TimedOut`; it is cancelled when the
-    caller hangs up. The others are told, and must not block or raise: `on_foreign` (principal, writer) of a connection that
-    another wrote on, `on_refused` (principal, verb, refusal) of what the door itself refused, `on_fault` (sort, words) of the rest."""
+    """What serves a door. `dispatch` answers a call, or raises core's RefusedError, `wire.BadParams` or
+    `wire.TimedOut`; it is cancelled when the caller hangs up. The others are told, and must not block or raise:
+    `on_foreign` (principal, writer) of a connection that another wrote on, `on_refused` (principal, verb, refusal) of
+    what the door itself refused, `on_fault` (sort, words) of the rest."""
 
     resolve: Callable[[socket.socket], Caller]
     dispatch: Callable[[Call], Awaitable[object]]
     limits: Limits = Limits()
     on_foreign: Callable[[Principal, Principal], None] = _silent
-    on_refused: Callable[[Principal, str, wire.Refusal], None] = _silent
+    on_refused: Callable[[Principal, str, Refusal], None] = _silent
     on_fault: Callable[[str, str], None] = _silent

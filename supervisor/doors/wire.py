@@ -1,14 +1,15 @@
-"""The wire: JSON-RPC 2.0, one object a line, as values both ways. Sans-IO and stdlib only: it knows what a well-formed line is and
-must never know who sent it, what a verb does, or a socket."""
+"""The wire: JSON-RPC 2.0, one object a line, as values both ways. Sans-IO and stdlib only: it knows what a
+well-formed line is and must never know who sent it, what a verb does, or a socket."""
 
 from __future__ import annotations
 
 import json
 import math
 from dataclasses import dataclass, field
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn
 
-#: A request's line may be this long (bytes, without its newline). Replies may be longer: a client's splitter says so itself.
+#: A request's line may be this long (bytes, without its newline). Replies may be longer: a client's splitter says so
+#: itself.
 LIMIT: Final = 1 << 20
 
 PARSE: Final = -32700
@@ -18,6 +19,7 @@ PARAMS: Final = -32602
 INTERNAL: Final = -32603
 REFUSED: Final = -32000
 TIMED_OUT: Final = -32001
+BUSY: Final = -32002
 
 Id = int | str | None
 
@@ -25,7 +27,6 @@ Id = int | str | None
 _DIGITS: Final = 64
 _ID_LENGTH: Final = 256
 _MEMBERS: Final = frozenset(("jsonrpc", "id", "method", "params"))
-_FIELDS: Final = ("code", "field", "asked", "held", "used", "reserved", "ask", "message")
 
 
 class WireError(Exception):
@@ -39,20 +40,7 @@ class WireError(Exception):
         self.id = id
 
 
-class Refusal(WireError):  # noqa: N818 - the house's word for the answer no
-    """The answer no, in its one shape."""
-
-    def __init__(self, code: str, message: str, **fields: str) -> None:
-        unknown = fields.keys() - set(_FIELDS)
-        if unknown:
-            raise TypeError(f"a refusal has no {', '.join(sorted(unknown))}")
-        data: dict[str, object] = dict.fromkeys(_FIELDS, "")
-        data |= fields
-        data |= {"code": code, "message": message}
-        super().__init__(REFUSED, message, data)
-
-
-class BadParams(WireError):  # noqa: N818 - names what is bad, as Refusal names what is refused
+class BadParams(WireError):  # noqa: N818 - names what is bad
     """A parameter that is missing, unknown or of another shape."""
 
     def __init__(self, parameter: str, message: str, nearest: str = "") -> None:
@@ -219,25 +207,19 @@ def _identify(value: dict[str, object]) -> int | str:
     if value.get("id") is None:
         raise WireError(INVALID, "a request has an id: every verb answers")
     ident = value["id"]
-    if type(ident) is int or (isinstance(ident, str) and len(ident) <= _ID_LENGTH):
-        return cast("int | str", ident)
+    if isinstance(ident, int) and not isinstance(ident, bool):
+        return ident
+    if isinstance(ident, str) and len(ident) <= _ID_LENGTH:
+        return ident
     raise WireError(INVALID, f"an id is an integer or a string of at most {_ID_LENGTH} characters")
 
 
 def _revive(body: dict[str, object]) -> WireError:
-    """The exception that an error's body came from."""
-    code = body.get("code")
-    data = body.get("data")
-    message = str(body.get("message", ""))
-    fields = cast("dict[str, object]", data) if isinstance(data, dict) else {}
-    if code == REFUSED:
-        words = {name: str(fields.get(name, "")) for name in _FIELDS if name not in ("code", "message")}
-        return Refusal(str(fields.get("code", "")), message, **words)
-    if code == TIMED_OUT:
-        return TimedOut(message)
-    if code == PARAMS:
-        return BadParams(str(fields.get("parameter", "")), message, str(fields.get("nearest", "")))
-    return WireError(code if isinstance(code, int) else INTERNAL, message, fields or None)
+    """The exception that an error's body says."""
+    code, data = body.get("code"), body.get("data")
+    return WireError(
+        code if type(code) is int else INTERNAL, str(body.get("message", "")), data if isinstance(data, dict) else None
+    )
 
 
 def _line(value: object) -> bytes:
@@ -294,6 +276,4 @@ def _constant(word: str) -> NoReturn:
     raise _BadValueError(f"{word} is no number")
 
 
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)

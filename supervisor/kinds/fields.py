@@ -18,9 +18,7 @@ LAST = 200
 #: What the facts keep of a text; an agent's own session has the whole of it.
 TEXT = 64 * 1024
 #: Escape sequences of a terminal, and the control characters that are no white space.
-_ESCAPES = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0e-\x1f\x7f]"
-)
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0e-\x1f\x7f]")
 
 
 class LineError(ValueError):
@@ -101,5 +99,7 @@ def last_line(output: bytes | str) -> str:
     raw = raw.rstrip()
     start = max(raw.rfind(b"\n"), raw.rfind(b"\r")) + 1
     text = raw[start : start + 4 * LAST + 1024].decode("utf-8", "replace")
-    text = " ".join(_ESCAPES.sub("", text).split())
+    if not text.isprintable():
+        text = _ESCAPES.sub("", text)
+    text = " ".join(text.split())
     return text if len(text) <= LAST else text[: LAST - 1] + "…"

@@ -42,6 +42,10 @@ class Conversation(Protocol):
     """One run's dialogue with its program, sans-IO. The host feeds complete lines (without the newline) and
     writes whatever `outgoing` returns after every call."""
 
+    @property
+    def polite(self) -> bool:
+        """Whether the program is known to leave when its stdin ends; one that is not gets its SIGTERM at once."""
+
     def open(self) -> list[Fact]:
         """The process is there: queue what must be said first. Returns what is known by that alone, such as
         `Ready` of a program that takes input as soon as it runs."""

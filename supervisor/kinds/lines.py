@@ -48,10 +48,15 @@ class LinesConversation:
         self._at_once = at_once
         self._ready: tuple[str, str] | None = None
         self._introduced = False
+        self._speaks = not at_once
         self._unanswered: set[str] = set()
         self._turn = self._started = False
         self._tells_turns = False
         self._queue: list[bytes] = []
+
+    @property
+    def polite(self) -> bool:
+        return self._speaks
 
     def open(self) -> list[Fact]:
         if not self._at_once:
@@ -63,6 +68,7 @@ class LinesConversation:
         if not OURS.match(line):
             last = fields.last_line(line)
             return [Spoke(self._seat.agent, self._seat.run, last)] if last else []
+        self._speaks = True
         try:
             said = fields.decode(line)
             return _READERS[_one_of(said, "fleet", tuple(_READERS))](self, said)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import cast
 
 from supervisor.core.facts import (
     Blocked,
@@ -51,6 +50,10 @@ class PiConversation:
         self._stop = self._text = self._error = self._refused = ""
 
     # --- what the host calls
+
+    @property
+    def polite(self) -> bool:
+        return True
 
     def open(self) -> list[Fact]:
         self._command("get_state")
@@ -178,7 +181,8 @@ class PiConversation:
         if self._sent or self._held or (self._running and not self._settled):
             return []
         self._command("get_session_stats")
-        error, outcome = self._refused or self._error, cast("Outcome", "ok")
+        outcome: Outcome = "ok"
+        error = self._refused or self._error
         if self._stop == "aborted":
             outcome = "aborted"
         elif error or self._stop == "error":

@@ -25,6 +25,7 @@ NOTHING = "0" * 64
 _SEAL = re.compile(rb',"hash":"([0-9a-f]{64})"\}\Z')
 _SEAL_LENGTH = len(b',"hash":""}') + 64
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+_decode = json.JSONDecoder().decode
 
 
 @frozen
@@ -140,7 +141,7 @@ def _open(line: bytes) -> tuple[dict[str, Any], str]:
         raise _MangledError("no hash at the end of the line")
     plain = line[: sealed.start()] + b"}"
     try:
-        body = json.loads(plain)
+        body = _decode(plain.decode("ascii"))
     except (ValueError, RecursionError) as error:
         raise _MangledError(f"no JSON: {error}") from error
     digest = sha256(plain).hexdigest()

@@ -3,15 +3,13 @@ field, a missing field or a value of another type is an error that says where.""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from cattrs import Converter, transform_error
 
 from supervisor.core.facts import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 #: Every fact by its name. A name that stood in a journal once stays here for ever.
 FACTS: dict[str, type[Fact]] = {kind.__name__: kind for kind in get_args(Fact)}
@@ -35,8 +33,10 @@ def load(raw: object) -> Fact:
     name = raw.get("fact")
     if not isinstance(name, str) or name not in FACTS:
         raise UnreadableError(f"{name!r:.60} is no fact that this version knows")
+    fields = raw.copy()
+    del fields["fact"]
     try:
-        return _converter.structure({key: value for key, value in raw.items() if key != "fact"}, FACTS[name])
+        return _LOADERS[name](fields, FACTS[name])
     except Exception as error:
         said = "; ".join(transform_error(error, path=name, format_exception=_said))
         raise UnreadableError(said) from error
@@ -79,7 +79,8 @@ def _tuples(kind: Any, converter: Converter) -> Callable[[object, object], tuple
             raise TypeError(f"{value!r:.60} is no list")
         if endless:
             item = parts[0]
-            return tuple([converter.structure(each, item) for each in value])
+            load_item = converter.get_structure_hook(item)  # kept by cattrs; a class may hold itself, so not earlier
+            return tuple([load_item(each, item) for each in value])
         if len(value) != len(parts):
             raise TypeError(f"{len(value)} items where {len(parts)} belong")
         return tuple([converter.structure(each, part) for each, part in zip(value, parts, strict=True)])
@@ -116,3 +117,6 @@ def _make() -> Converter:
 
 
 _converter = _make()
+_LOADERS: dict[str, Callable[[Any, Any], Fact]] = {
+    name: _converter.get_structure_hook(kind) for name, kind in FACTS.items()
+}

@@ -12,7 +12,7 @@ from supervisor.core.rights import covers
 #: Meant for the daemon by whoever started it; an agent that had them would speak for the daemon.
 NOT_PASSED = frozenset(
     {"NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "WATCHDOG_PID", "WATCHDOG_USEC"}
-    | {"INVOCATION_ID", "JOURNAL_STREAM", "FLEET_AGENT", "FLEET_READY_FD", "MAINPID", "MANAGERPID"}
+    | {"INVOCATION_ID", "JOURNAL_STREAM", "FLEET_AGENT", "SUPERVISORD_READY_FD", "MAINPID", "MANAGERPID"}
 )
 #: What a program needs to be a program; passed even where the grant's `env` names nothing.
 BASE = frozenset(
@@ -31,7 +31,12 @@ def build(
         name: value
         for name, value in inherited.items()
         if name not in NOT_PASSED
-        and (allowed is None or name in BASE or name.startswith("LC_") or any(covers("env", have, name) for have in allowed))
+        and (
+            allowed is None
+            or name in BASE
+            or name.startswith("LC_")
+            or any(covers("env", have, name) for have in allowed)
+        )
     }
     passed.update(given)
     passed["PATH"] = os.pathsep.join([tools, given.get("PATH") or path or inherited.get("PATH") or os.defpath])

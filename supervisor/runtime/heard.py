@@ -42,7 +42,11 @@ class Heard:
                     self._wait(LINE_WAIT)
                 case Garbled():
                     known = self._garbled
-                    self._garbled = fact if known is None else evolve(fact, lines=known.lines + fact.lines, bytes=known.bytes + fact.bytes)
+                    self._garbled = (
+                        fact
+                        if known is None
+                        else evolve(fact, lines=known.lines + fact.lines, bytes=known.bytes + fact.bytes)
+                    )
                     self._wait(LINE_WAIT)
                 case Spent():
                     self._spend(fact)

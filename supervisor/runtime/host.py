@@ -154,7 +154,8 @@ class Host:
         if self.cell is None or fact.run != node.run or not node.alive:
             return
         try:
-            self.run = self.house.spawn(node, self.cell, fact, self.after)
+            async with self.house.spawning:
+                self.run = self.house.spawn(node, self.cell, fact, self.after)
         except OSError as error:
             self._observe(Unstarted(self.agent, fact.run, self.house.unspawned(error, node)))
             return

@@ -21,7 +21,21 @@ from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
 from supervisor.runtime.run import Run
+from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
+
+
+class Printed:
+    """The two transcripts of an agent."""
+
+    def __init__(self, home: Path) -> None:
+        self.stdout = Transcript(home / "transcript.jsonl")
+        self.stderr = Transcript(home / "stderr.log")
+
+    def close(self) -> None:
+        """Let the files go; those who follow come to the end."""
+        self.stdout.close()
+        self.stderr.close()
 
 
 class House:
@@ -44,7 +58,9 @@ class House:
         self.containment = containment
         self.hosts: dict[str, Host] = {}
         self.fault = fault
-        self.transcripts: dict[str, Transcript] = {}
+        self._printed: dict[str, Printed] = {}
+        #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
+        self.spawning = trio.Lock()
         self.empty = trio.Event()
         self.empty.set()
         #: the leaders of all living runs, by (pid, start): what names a caller
@@ -107,7 +123,7 @@ class House:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
         if host is not None and node is not None:
             due = facts.Due(fact.agent, node.run)
-            host.after(fact.delay, lambda: self.desk.observe(due) and None)
+            host.after(fact.delay, lambda: self._observe(due))
 
     # --- runs
 
@@ -118,30 +134,35 @@ class House:
         home = self.home(node.id)
         tools = rights.effective(project, node, "tools")
         seat = Seat(
-            node.id, fact.run, node.name, node.session, fact.resume, str(home), spec, tools if isinstance(tools, tuple) else None
+            node.id,
+            fact.run,
+            node.name,
+            node.session,
+            fact.resume,
+            str(home),
+            spec,
+            tools if isinstance(tools, tuple) else None,
         )
         program = KINDS[kind.protocol]
         launch = program.launch(kind, seat)
-        transcript = self.transcript(node.id)
-        stderr, log = os.pipe2(os.O_CLOEXEC)
+        printed = self.printed(node.id)
+        stderr = Stderr(printed.stderr)
         try:
             process = cell.spawn(
                 launch.argv,
                 cwd=spec.directory or str(home),
                 env=self._environment(node, launch),
                 stdio=kind.stdio,
-                stderr=log,
+                stderr=stderr.fd,
                 run=fact.run,
             )
         except BaseException:
-            os.close(stderr)
+            stderr.close()
             raise
-        finally:
-            os.close(log)
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
         heard = Heard(self.desk, node.id, later)
-        return Run(node.id, fact.run, process, cell, program.converse(seat), stderr, transcript, heard)
+        return Run(node.id, fact.run, process, cell, program, program.converse(seat), printed.stdout, stderr, heard)
 
     def _kind(self, name: str) -> KindSpec:
         fleet = self.desk.project.fleet
@@ -168,11 +189,11 @@ class House:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         return home
 
-    def transcript(self, agent: str) -> Transcript:
-        """What the agent prints, kept within its cap."""
-        if agent not in self.transcripts:
-            self.transcripts[agent] = Transcript(self.home(agent))
-        return self.transcripts[agent]
+    def printed(self, agent: str) -> Printed:
+        """What the agent prints, while it has a host; its files are kept after it is gone."""
+        if agent not in self._printed:
+            self._printed[agent] = Printed(self.home(agent))
+        return self._printed[agent]
 
     def ended(self, run: Run) -> None:
         """A run is over: its process names nobody any more."""
@@ -185,11 +206,15 @@ class House:
 
     # --- ends
 
+    def _observe(self, fact: Fact) -> None:
+        self.desk.observe(fact)
+
     def left(self, host: Host) -> None:
         """A host is done."""
         if self.hosts.get(host.agent) is host:
             del self.hosts[host.agent]
-            self.transcripts.pop(host.agent, None)
+            if (printed := self._printed.pop(host.agent, None)) is not None:
+                printed.close()
         if not self.hosts:
             self.empty.set()
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
+import gc
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from attrs import frozen
 
 from supervisor.runtime.chain import Batch, Fault, Genesis, records, seal_batch, seal_genesis
+from supervisor.runtime.lock import TakenError, is_taken, take
 
 NAME = "journal.jsonl"
 #: What was cut off as a torn tail is kept here: should it ever have been more than that, it is not lost.
 CUT = "journal.cut"
 LOCK = "journal.lock"
-#: A lock that is free may be seen as taken for a moment by someone who only looks (`verify`).
-_LOOKS = 50
 
 
 class JournalError(Exception):
@@ -55,17 +55,20 @@ class Journal:
         try:
             with contextlib.ExitStack() as undo:
                 _make_directory(directory)
-                lock = _take(directory / LOCK)
+                lock = take(directory / LOCK)
                 undo.callback(os.close, lock)
                 path = directory / NAME
                 if not path.exists():
                     _create(path, project)
                 file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
                 undo.callback(os.close, file)
-                batches, last, size, cut = _load(path, project)
+                with _without_collector():
+                    batches, last, size, cut = _load(path, project)
                 if cut:
                     _cut(file, path, size)
                 undo.pop_all()
+        except TakenError as error:
+            raise JournalError(f"{directory} is written by {error.holder} already") from error
         except OSError as error:
             raise JournalError(f"journal in {directory}: {error}") from error
         return cls(lock, file, path, last, size), batches, cut
@@ -172,7 +175,7 @@ def verify(path: Path) -> Verdict:
         end = os.fstat(file.fileno()).st_size
         for record in records(file, end):
             if isinstance(record, Fault):
-                if record.torn and _held(path.with_name(LOCK)):
+                if record.torn and is_taken(path.with_name(LOCK)):
                     return Verdict("open", seq, head, project)  # a write is under way
                 torn = end - record.offset if record.torn else 0
                 reason = f"a torn tail of {torn} bytes: {record.reason}" if torn else record.reason
@@ -183,6 +186,18 @@ def verify(path: Path) -> Verdict:
             else:
                 closed = record.closed
     return Verdict("closed" if closed else "open", seq, head, project)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Everything that is loaded stays: to look through it for garbage again and again takes as long as loading it."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
 
 
 def _load(path: Path, project: str) -> tuple[list[Batch], Genesis | Batch, int, int]:
@@ -246,35 +261,3 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
-
-
-def _take(path: Path) -> int:
-    """The writer's lock. The file is never deleted: whoever holds a deleted file's lock would hold nothing."""
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    for _ in range(_LOOKS):
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with contextlib.suppress(OSError):  # the name is for people; the lock is what counts
-                os.ftruncate(lock, 0)
-                os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-            return lock
-        holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
-        if holder.isdigit() and Path("/proc", holder).exists():
-            break
-        time.sleep(0.01)
-    os.close(lock)
-    raise JournalError(f"{path.parent} is written by process {holder or 'of another namespace'} already")
-
-
-def _held(path: Path) -> bool:
-    try:
-        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(lock)
-    return False

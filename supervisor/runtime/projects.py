@@ -151,6 +151,8 @@ def _standing_in(rooms: list[Room], cwd: str) -> list[Room]:
     if not cwd:
         return []
     real = os.path.realpath(cwd)
-    above: Callable[[Room], bool] = lambda room: (real + "/").startswith(os.path.dirname(room.project.file).rstrip("/") + "/")  # noqa: E731
+    above: Callable[[Room], bool] = lambda room: (real + "/").startswith(
+        os.path.dirname(room.project.file).rstrip("/") + "/"
+    )
     found = sorted(filter(above, rooms), key=lambda room: len(os.path.dirname(room.project.file)))
     return found[-1:]

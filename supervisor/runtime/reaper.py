@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from supervisor.runtime.cell import Containment
 
 
-async def reap(
-    containment: Containment, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
-) -> None:
+async def reap(containment: Containment, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Collect on each SIGCHLD, for as long as the daemon lives."""
     with trio.open_signal_receiver(signal.SIGCHLD) as arrivals:
         containment.reap()

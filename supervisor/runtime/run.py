@@ -3,19 +3,20 @@ It does not decide when a run ends; its host does."""
 
 from __future__ import annotations
 
-import contextlib
-
 import trio
 
 from supervisor.core.facts import Exited, Garbled, Input, Killed
-from supervisor.kinds.kind import LINE_LIMIT, Conversation
+from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
 from supervisor.runtime.containment import Cell
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.ladder import end
+from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
 CHUNK = 65536
+#: More lines than this in one chunk are looked through for the few that matter first.
+FEW = 16
 #: Once nothing of a run is alive, its stdout is read until its end, or until it has been silent this long (seconds):
 #: a process that escaped may hold it open.
 SILENCE = 0.2
@@ -32,9 +33,10 @@ class Run:
         number: int,
         process: Process,
         cell: Cell,
+        kind: Kind,
         talk: Conversation,
-        stderr: int,
         transcript: Transcript,
+        stderr: Stderr,
         heard: Heard,
     ) -> None:
         self.agent = agent
@@ -46,7 +48,8 @@ class Run:
         self.begun = trio.current_time()
         self.at_end = trio.Event()
         self._transcript = transcript
-        self._stderr = trio.lowlevel.FdStream(stderr)
+        self._stderr = stderr
+        self._kind = kind
         self._last_byte = self.begun
         self._skipping = 0
         # Its tasks go on while the host is cancelled: the program may still speak, and is heard.
@@ -112,7 +115,7 @@ class Run:
         with self._scopes[1]:
             rest = b""
             try:
-                while chunk := await self.process.stdout.receive_some(CHUNK):
+                while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
                     self._last_byte = trio.current_time()
                     self._transcript.write(chunk)
                     rest = self._lines(rest + chunk if rest else chunk)
@@ -127,6 +130,12 @@ class Run:
     def _lines(self, data: bytes) -> bytes:
         """Hear the whole lines; returns the rest. Beyond the limit bytes are counted and dropped."""
         *whole, rest = data.split(b"\n")
+        mark = self._kind.mark
+        if len(whole) > FEW and mark:
+            # Plain output by the megabyte: only its last line is anyone's to read.
+            plain = next((line for line in reversed(whole) if line and mark not in line), None)
+            first = [whole[0]] if self._skipping else []
+            whole = first + [line for line in whole[len(first) :] if mark in line or line is plain]
         if whole and self._skipping:
             self._skipped(len(whole.pop(0)))
         for line in whole:
@@ -152,9 +161,8 @@ class Run:
 
     async def read_stderr(self) -> None:
         """The task that reads stderr: for people, never for facts."""
-        with self._scopes[2], contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-            while chunk := await self._stderr.receive_some(CHUNK):
-                self._transcript.write_stderr(chunk)
+        with self._scopes[2]:
+            await self._stderr.pump()
 
     # --- its end
 
@@ -174,7 +182,7 @@ class Run:
             self._skipped(0)
         self.heard.flush(await self._exit(killed, unkillable))
         self.process.close()
-        await self._stderr.aclose()
+        self._stderr.close()
 
     async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited:
         code: int | None = None

@@ -1,4 +1,4 @@
-"""The stderr of one run, emptied into a transcript under its cap. Must never let an agent wait for us, nor fill the disk."""
+"""The stderr of one run, emptied into a transcript under its cap. Must never let an agent wait, nor fill the disk."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from supervisor.runtime.transcript import CHUNK, Transcript
 
 
 class Stderr:
-    """A pipe that we empty into a transcript. Not the file itself: whoever holds it could fill the disk. Not a socket: a
-    shell's `>/dev/stderr` cannot open one, and nothing is decided by what stands here."""
+    """A pipe that we empty into a transcript. Not the file itself: whoever holds it could fill the disk. Not a
+    socket: a shell's `>/dev/stderr` cannot open one, and nothing is decided by what stands here."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript

@@ -16,6 +16,7 @@ CAP = 16 * 1024 * 1024
 WIDTH = 256 * 1024
 #: How much is read at once.
 CHUNK = 64 * 1024
+_NEWLINE = ord("\n")
 
 
 class Transcript:
@@ -34,8 +35,13 @@ class Transcript:
         self._size = 0
         self._older = _size(_before(path))
         self._base = self._older  # the offset of the first byte in `path`
-        self._cut = False  # the last line has no end, and what follows is another
-        self._open()
+        self._ended = True  # the last byte stored is a newline
+        self._cut = False  # it is not, and what comes next belongs to another line
+        try:
+            self._open()
+            self._cut = not self._ended
+        except OSError as error:
+            self._fail(error)
 
     def __repr__(self) -> str:
         return f"<Transcript {self.path} {self.begin}..{self.end}, lost {self.lost}, fault {self.fault!r}>"
@@ -52,29 +58,27 @@ class Transcript:
 
     def write(self, data: bytes) -> None:
         """Keep `data`. Never raises: what the disk does not take is `lost`."""
-        if self._cut and data:
-            data, self._cut = b"\n" + data, False
+        whole = b"\n" + data if self._cut and data else data
         at = 0
         try:
-            while at < len(data):
-                at += self._put(data, at)
+            while at < len(whole):
+                at += self._put(whole, at)
+                self._cut = False
         except OSError as error:
-            self.fault = f"{self.path}: {error.strerror} (uid {os.getuid()})"
-            self.lost += len(data) - at
-            self._cut = self._size > 0
+            self._fail(error)
+            self.lost += min(len(data), len(whole) - at)
+            self._cut = self._size > 0 and not self._ended
         self._tell()
 
     def read(self, at: int) -> tuple[int, bytes]:
-        """Some bytes from offset `at` on, and where they begin: later than `at` if those are gone. None: empty."""
+        """Some bytes from offset `at` on, and where they begin: later than `at` if those are gone. Empty: none yet."""
         at = max(at, self.begin)
         with contextlib.suppress(OSError):
             if at >= self._base:
-                return at, os.pread(self._file, CHUNK, at - self._base) if self._file >= 0 else b""
-            with _before(self.path).open("rb") as file:
-                file.seek(at - self.begin)
-                if found := file.read(min(CHUNK, self._base - at)):
-                    return at, found
-        return self._base, b""  # the older file is away: go on behind it
+                return at, _some(self.path, at - self._base, CHUNK)
+            if found := _some(_before(self.path), at - self.begin, min(CHUNK, self._base - at)):
+                return at, found
+        return max(at, self._base), b""  # the file is away: go on behind it
 
     async def news(self) -> None:
         """Wait until something was written, or the transcript is closed."""
@@ -98,8 +102,6 @@ class Transcript:
         """Store what fits of `data` from `at` on, preferably whole lines; returns how much. Nothing fits: rotate."""
         if self._file < 0:
             self._open()
-        if self._file < 0:
-            raise OSError(None, self.fault)
         stop = at + max(0, self._half - self._size)
         if stop < len(data):
             whole = data.rfind(b"\n", at, stop) + 1
@@ -109,7 +111,9 @@ class Transcript:
             self._rotate()
             return 0
         stored = os.write(self._file, memoryview(data)[at:stop])
-        self._size += stored
+        if stored:
+            self._size += stored
+            self._ended = data[at + stored - 1] == _NEWLINE
         return stored
 
     def _rotate(self) -> None:
@@ -122,13 +126,13 @@ class Transcript:
         self._open()
 
     def _open(self) -> None:
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            self._size = os.fstat(self._file).st_size
-            self._cut = self._size > 0 and os.pread(self._file, 1, self._size - 1) != b"\n"
-        except OSError as error:
-            self.fault = f"{self.path}: {error.strerror} (uid {os.getuid()})"
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._size = os.fstat(self._file).st_size
+        self._ended = self._size == 0 or os.pread(self._file, 1, self._size - 1) == b"\n"
+
+    def _fail(self, error: OSError) -> None:
+        self.fault = f"{self.path}: {error.strerror} (uid {os.getuid()})"
 
 
 class Follower:
@@ -235,6 +239,11 @@ def _backwards(path: Path) -> Iterator[bytes]:
 
 def _before(path: Path) -> Path:
     return path.with_name(path.name + ".1")
+
+
+def _some(path: Path, at: int, limit: int) -> bytes:
+    with path.open("rb", buffering=0) as file:
+        return os.pread(file.fileno(), limit, at)
 
 
 def _size(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""Starts the scripted agent. By its path and without the site directory, it is up in two thirds of the time."""
+"""Starts the scripted agent: by its path and without the site directory, in two thirds of the time."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Agent:
         self.values = {"name": environ.get("FLEET_NAME", ""), "run": str(self.memory.run)}
         self.reply = ""
         #: the outcome of the last `supervisorctl`: `ok`, or what it was refused for
-        self.outcome = ("ok",)
+        self.outcome: tuple[str, ...] = ("ok",)
         self.calls = 0
         self.last_usage: dict[str, object] = {}
         #: ids of the inputs that this turn answers

@@ -6,6 +6,9 @@ import os
 import select
 import time
 
+#: What one poll can wait for, in milliseconds; a longer sleep is several of them.
+_LONGEST = 1_000_000_000
+
 
 class CutError(Exception):
     """The running turn was interrupted."""
@@ -42,7 +45,7 @@ class Inbox:
         poll = select.poll()
         for fd in fds if self.deaf else (0, *fds):
             poll.register(fd, select.POLLIN)
-        ready = [fd for fd, _ in poll.poll(None if seconds is None else max(0.0, seconds) * 1000)]
+        ready = [fd for fd, _ in poll.poll(None if seconds is None else min(max(0.0, seconds) * 1000, _LONGEST))]
         if 0 in ready and not self.deaf:
             self._read()
         if self._cut:

@@ -1,0 +1,209 @@
+"""The kind `pi` without its program: what is said to it, and what its lines mean in every order."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from supervisor.core.facts import Blocked, Fact, Garbled, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.spec import KindSpec, Spec
+from supervisor.kinds.pi import PI, PiConversation
+from tests.kinds.drive import SEAT, booked, only, seat, task
+
+KIND = KindSpec("pi", "pi")
+START = b'{"type":"agent_start"}'
+SETTLED = b'{"type":"agent_settled","aborted":false}'
+
+
+def said(conversation: PiConversation) -> list[dict[str, object]]:
+    return [json.loads(line) for line in conversation.outgoing().splitlines()]
+
+
+def answer(command: str, name: object, *, success: bool = True, **data: object) -> bytes:
+    line = {"id": name, "type": "response", "command": command, "success": success}
+    return json.dumps(line | ({"data": data} if success else data)).encode()
+
+
+def message(text: str = "Done.", **more: object) -> bytes:
+    usage = {"input": 5, "output": 3, "cacheRead": 2, "cacheWrite": 1, "cost": {"total": 0.25}}
+    body = {"role": "assistant", "content": [{"type": "text", "text": text}], "usage": usage, "timestamp": 1}
+    return json.dumps({"type": "message_end", "message": body | more}, separators=(",", ":")).encode()
+
+
+@pytest.fixture
+def opened() -> PiConversation:
+    conversation = PI.converse(SEAT)
+    conversation.open()
+    conversation.outgoing()
+    return conversation
+
+
+def prompt(conversation: PiConversation, text: str) -> object:
+    conversation.hand((task(text),), "")
+    (command,) = said(conversation)
+    return command["id"]
+
+
+def test_it_is_started_with_our_session_model_tools_and_instructions() -> None:
+    spec = Spec(kind="pi", model="fake/m", instructions="/etc/words.md")
+    place = seat(session="fleet-a7", spec=spec, tools=("read", "glob", "web", "pi:codemode"))
+    assert PI.launch(KIND, place).argv == (
+        "pi", "--mode", "rpc", "--session-id", "fleet-a7", "--model", "fake/m",
+        "--tools", "read,find,codemode",
+        "--no-mcp", "--append-system-prompt", "/etc/words.md",
+    )  # fmt: skip
+    assert PI.launch(KindSpec("mine", "pi", ("npx", "pi")), SEAT).argv == ("npx", "pi", "--mode", "rpc")
+
+
+def test_it_stays_where_the_person_has_it() -> None:
+    assert PI.launch(KIND, seat(session="s")).env == ()
+
+
+@pytest.mark.parametrize(
+    ("granted", "options"),
+    [
+        (None, ()),
+        ((), ("--no-tools", "--no-mcp")),
+        (("web",), ("--no-tools", "--no-mcp")),
+        (("claude:Task", "read"), ("--tools", "read", "--no-mcp")),
+        (("read", "pi:mcp__notes__*"), ("--tools", "read,mcp__notes__*")),
+    ],
+)
+def test_a_grant_of_tools_becomes_options(granted: tuple[str, ...] | None, options: tuple[str, ...]) -> None:
+    assert PI.launch(KIND, seat(tools=granted)).argv[3:] == options
+
+
+@pytest.mark.parametrize("name", ["pi:+bash", "pi:-read", "pi:bash,write", "pi:*", "pi:", "+bash"])
+def test_no_name_of_a_tool_can_widen_the_grant(name: str) -> None:
+    assert PI.launch(KIND, seat(tools=(name,))).argv[3:] == ("--no-tools", "--no-mcp")
+
+
+def test_several_texts_are_one_prompt_after_the_introduction(opened: PiConversation) -> None:
+    opened.hand((task("one\u2028\ud800"), task("two", "m2")), "You are worker.")
+    (command,) = said(opened)
+    assert command["type"] == "prompt"
+    assert command["message"] == "You are worker.\n\none\u2028\ud800\n\ntwo"
+    assert command["streamingBehavior"] == "steer"
+
+
+def test_a_call_is_booked_once_however_often_its_usage_is_repeated(opened: PiConversation) -> None:
+    line = message()
+    end = json.loads(line)["message"]
+    facts = [*opened.read(START), *opened.read(line), *opened.read(line)]
+    for kind in ("turn_end", "message_start"):
+        facts += opened.read(json.dumps({"type": kind, "message": end}).encode())
+    facts += opened.read(json.dumps({"type": "agent_end", "messages": [end]}).encode())
+    facts += opened.read(json.dumps({"type": "message_update", "usage": end["usage"]}).encode())
+    assert booked(facts).tokens == 11
+    assert booked(facts).cost == 250_000_000
+
+
+@pytest.mark.parametrize("number", ["-1", "1e3", "7.0", "true", '"7"', "9007199254740992", "NaN", "null"])
+def test_numbers_that_cannot_be_true_book_nothing(opened: PiConversation, number: str) -> None:
+    facts = opened.read(message().replace(b'"input":5', f'"input":{number}'.encode()))
+    assert only(facts, Garbled)
+    assert not only(facts, Spent)
+
+
+def test_what_a_tool_and_a_compaction_asked_of_a_model_is_booked_too(opened: PiConversation) -> None:
+    usage = json.loads(message())["message"]["usage"]
+    tool = {"type": "message_end", "message": {"role": "toolResult", "toolCallId": "t1", "usage": usage}}
+    compaction = {"type": "compaction_end", "result": {"firstKeptEntryId": "e", "usage": usage}}
+    lines = [json.dumps(line).encode() for line in (tool, tool, compaction, compaction)]
+    facts = [fact for line in lines for fact in opened.read(line)]
+    assert (booked(facts).tokens, booked(facts).calls) == (22, 2)
+
+
+def test_a_text_that_meets_the_end_of_a_turn_carries_the_turn_on(opened: PiConversation) -> None:
+    first = prompt(opened, "one")
+    facts = opened.read(answer("prompt", first, disposition="started")) + opened.read(START)
+    second = prompt(opened, "two")
+    facts += opened.read(message("First.")) + opened.read(SETTLED)
+    assert not only(facts, TurnEnded)
+    facts += opened.read(answer("prompt", second, disposition="started")) + opened.read(START)
+    facts += opened.read(message("Second.", timestamp=2)) + opened.read(SETTLED)
+    assert [end.text for end in only(facts, TurnEnded)] == ["Second."]
+    assert len(only(facts, TurnStarted)) == 1
+
+
+def test_a_text_refused_after_the_end_of_a_turn_ends_it_in_error(opened: PiConversation) -> None:
+    opened.read(START)
+    late = prompt(opened, "late")
+    assert not only(opened.read(SETTLED), TurnEnded)
+    (end,) = only(opened.read(answer("prompt", late, success=False, error="no")), TurnEnded)
+    assert (end.outcome, end.error) == ("error", "no")
+
+
+def test_a_command_of_pis_own_ends_its_turn_at_once(opened: PiConversation) -> None:
+    name = prompt(opened, "/plan")
+    (end,) = only(opened.read(answer("prompt", name, disposition="handled")), TurnEnded)
+    assert (end.outcome, end.text) == ("ok", "")
+
+
+def test_a_text_that_meets_a_compaction_is_said_again_after_it(opened: PiConversation) -> None:
+    early = prompt(opened, "early")
+    facts: list[Fact] = opened.read(b'{"type":"compaction_start","reason":"threshold"}')
+    refusal = "Cannot submit a prompt while compaction is in progress. Wait for compaction to finish and retry."
+    facts += opened.read(answer("prompt", early, success=False, error=refusal))
+    opened.hand((task("during"),), "")
+    assert not said(opened)
+    facts += opened.read(b'{"type":"compaction_end","reason":"threshold","aborted":false}')
+    assert [command["message"] for command in said(opened)] == ["early", "during"]
+    assert not only(facts, TurnEnded)
+
+
+def test_an_interruption_clears_the_queue_first_and_says_what_was_dropped(opened: PiConversation) -> None:
+    opened.read(START)
+    opened.interrupt()
+    clear, abort = said(opened)
+    assert (clear["type"], abort["type"]) == ("clear_queue", "abort")
+    opened.read(answer("clear_queue", clear["id"], steering=["a"], followUp=["b"]))
+    opened.read(message(stopReason="aborted"))
+    (end,) = only(opened.read(b'{"type":"agent_settled","aborted":true}'), TurnEnded)
+    assert (end.outcome, end.error) == ("aborted", "2 queued texts were dropped unread")
+
+
+def test_an_interruption_that_comes_before_its_run_is_said_again(opened: PiConversation) -> None:
+    prompt(opened, "go")
+    opened.interrupt()
+    opened.outgoing()
+    opened.read(START)
+    assert [command["type"] for command in said(opened)] == ["abort"]
+
+
+def test_an_interruption_of_nothing_says_nothing(opened: PiConversation) -> None:
+    opened.interrupt()
+    assert opened.outgoing() == b""
+
+
+def test_a_question_to_the_person_is_shown_and_cancelled_by_an_interruption(opened: PiConversation) -> None:
+    ask = {
+        "type": "extension_ui_request",
+        "id": "u1",
+        "method": "confirm",
+        "title": "Delete?",
+        "message": "All.",
+    }
+    assert opened.read(json.dumps(ask).encode()) == [Blocked("a7", 3, on="person", question="Delete? All.")]
+    opened.interrupt()
+    assert said(opened) == [{"type": "extension_ui_response", "id": "u1", "cancelled": True}]
+
+
+@pytest.mark.parametrize(
+    "line", [b"Debugger listening", b"\xff\xfe{", b'{"type":"message_end","mess', b"[" * 9999, b"3"]
+)
+def test_a_line_that_is_none_of_pis_is_garbled(opened: PiConversation, line: bytes) -> None:
+    (fact,) = opened.read(line)
+    assert isinstance(fact, Garbled)
+    assert fact.bytes == len(line)
+
+
+def test_the_frequent_lines_are_dropped_without_being_decoded(opened: PiConversation) -> None:
+    assert opened.read(b'{"type":"message_update","usage":' + b"[" * 4_000_000) == []
+
+
+def test_the_last_line_is_one_line_without_colours(opened: PiConversation) -> None:
+    (spoke,) = only(opened.read(message("first\n\x1b[31mred\x1b[0m " + "x" * 300)), Spoke)
+    assert spoke.last.startswith("red xxx")
+    assert len(spoke.last) == 200
