@@ -14,7 +14,7 @@ import trio
 from supervisor.runtime import cgroupfs, marks
 from supervisor.runtime.cgroup import CgroupCell
 from tests.house import eventually
-from tests.processes.stage import PATIENCE, Stage, alive, elsewhere
+from tests.processes.stage import PATIENCE, Stage, alive, elsewhere, there
 
 WAYS = ("child", "grandchild", "session", "double", "deaf")
 
@@ -176,9 +176,9 @@ async def test_cells_are_directories_inside_their_parents_and_go_with_them(stage
     assert stage.containment.agent_of(os.getpid()) is None
     await child.clear(PATIENCE)
     child.close()
-    assert not Path(child.place.directory).exists()
+    assert not there(child.place.directory)
     parent.close()
-    assert not Path(parent.place.directory).exists()
+    assert not there(parent.place.directory)
 
 
 async def test_a_mark_names_the_agent_through_everything(stage: Stage) -> None:
@@ -248,8 +248,11 @@ async def test_what_cannot_be_killed_is_reported_and_the_rest_ends(stage: Stage)
 
 
 async def test_two_hundred_left_behind_are_ended_at_once(stage: Stage) -> None:
-    program = "import os\nfor _ in range(200): os.fork() or (os.setsid(), os.execvp('sleep', ['sleep', '1000']))\nprint('on', flush=True)"
-    leader = stage.python(program)
+    leader = stage.python(
+        "import os\n"
+        "for _ in range(200): os.fork() or (os.setsid(), os.execvp('sleep', ['sleep', '1000']))\n"
+        "print('on', flush=True)"
+    )
     await stage.line(leader)
     await leader.wait()
     killed, unkillable = await stage.cell().clear(PATIENCE)

@@ -123,7 +123,8 @@ async def test_a_stopped_leader_gets_to_its_sigterm(stage: Stage) -> None:
 
 
 async def test_a_grandchild_that_holds_stdout_is_ended_too(stage: Stage) -> None:
-    leader = stage.run("sh", "-c", "sleep 1000 & while read name </proc/$!/comm; [ $name != sleep ]; do :; done; echo on")
+    wait = "while read name </proc/$!/comm; [ $name != sleep ]; do :; done"
+    leader = stage.run("sh", "-c", f"sleep 1000 & {wait}; echo on")
     assert await stage.line(leader) == "on"
     await leader.wait()
     with trio.fail_after(PATIENCE):
