@@ -225,11 +225,9 @@ if os.fork() == 0:
                 met.process.kill()
                 met.process.wait()
 
-            room.runs[_known(os.getpid())] = A1
-            link = read_link(os.getpid())
-            assert link is not None
-            # The whole ancestry above is ours, so that wherever the orphan falls, it falls to the daemon.
-            above = {(link.pid, link.start) for link in _above(link.parent)}
+            room.runs[_known(met.process.pid)] = A1
+            # All that is above is ours, so that wherever the orphan falls, it falls to the daemon.
+            above = {(link.pid, link.start) for link in _above(os.getpid())}
             room.peers = evolve(room.peers, cell_of=orphans, daemon=above)
             caller = room.peers.resolve(connection)
             caller.close()
