@@ -12,17 +12,15 @@ import trio
 
 from supervisor.config import agents_toml
 from supervisor.core import save, view
-from supervisor.core.authority import Agent, Principal
-from supervisor.core.facts import Fact
-from supervisor.core.names import sees
+from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
+from supervisor.doors import history
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.service import Call
-from supervisor.runtime import codec, transcript
-from supervisor.runtime.chain import Batch
+from supervisor.runtime import transcript
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
 
-#: What `logs` and `events` show when no number is given.
+#: What `logs` shows when no number is given.
 LINES = 40
 
 
@@ -55,7 +53,7 @@ class Reads:
             rooms = [room for room in rooms if room.id == call.principal.project]
         faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
         for room in rooms:
-            faults += _garbled(room)
+            faults += [*_garbled(room), *_disk(room)]
         return self._about() | {"projects": [_project(room) for room in rooms if room.project.file], "faults": faults}
 
     async def tree(self, call: Call) -> Plain:
@@ -106,33 +104,9 @@ class Reads:
         """The facts of the journal, newest last; an agent sees those of its own branch."""
         room, params = self._room(call)
         since = params.get("since")
-        batches = [batch for batch in room.desk.recent if since is None or batch.seq >= since]
-        events = [event for batch in batches for event in _events(room, call.principal, batch)]
-        if since is None:
-            events = events[-LINES:]
-        if not params.get("follow"):
-            return {"events": events}
-        waiting: list[Batch] = []
-        come = trio.Event()
-
-        def see(batch: Batch) -> None:
-            waiting.append(batch)
-            come.set()
-
-        unfollow = room.desk.follow(see)
-        try:
-            for event in events:
-                call.notify(event)
-            await call.drained()
-            while True:
-                await come.wait()
-                come = trio.Event()
-                for batch in waiting:
-                    for event in _events(room, call.principal, batch):
-                        call.notify(event)
-                waiting.clear()
-        finally:
-            unfollow()
+        if params.get("follow"):
+            await history.follow(call, room, since)
+        return await history.page(room, call.principal, since)
 
     async def config(self, call: Call) -> Plain:
         """Each value of the accepted content, with its origin."""
@@ -158,7 +132,11 @@ def _project(room: Room) -> Plain:
         "file": project.file,
         "state": "up" if project.wanted else "down",
         "agents": project.living,
-        "journal": {"seq": room.desk.journal.seq, "head": room.desk.journal.head},
+        "journal": {
+            "seq": room.desk.journal.durable,
+            "head": room.desk.journal.head,
+            "segment": room.desk.journal.segment,
+        },
         "refused": project.refused + room.desk.unrecorded,
         "changed": _changed(project.file, project.sha256),
     }
@@ -180,16 +158,12 @@ def _garbled(room: Room) -> list[Plain]:
     ]
 
 
-def _events(room: Room, by: Principal, batch: Batch) -> list[Plain]:
-    return [
-        {"seq": batch.seq, "at": batch.at, "by": batch.by} | codec.dump(fact)
-        for fact in batch.facts
-        if _seen(room, by, fact)
-    ]
-
-
-def _seen(room: Room, by: Principal, fact: Fact) -> bool:
-    if not isinstance(by, Agent):
-        return True
-    node = room.project.agents.get(getattr(fact, "agent", ""))
-    return node is not None and sees(room.project, by, node) and room.project.within(node, by.agent)
+def _disk(room: Room) -> list[Plain]:
+    """What a disk did not take, and cost no fact."""
+    trouble = room.desk.journal.trouble
+    found: list[Plain] = [{"at": None, "where": f"journal of {room.project.name}", "what": trouble}] if trouble else []
+    for agent, lost, why in room.house.unstored():
+        node = room.project.agents.get(agent)
+        name = f"{node.name} ({agent})" if node is not None else agent
+        found.append({"at": None, "where": name, "what": f"{lost} bytes of its output were not stored: {why}"})
+    return found

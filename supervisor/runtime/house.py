@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import trio
@@ -194,6 +194,13 @@ class House:
         if agent not in self._printed:
             self._printed[agent] = Printed(self.home(agent))
         return self._printed[agent]
+
+    def unstored(self) -> Iterator[tuple[str, int, str]]:
+        """Whose output the disk did not take: the agent, how many bytes, and why."""
+        for agent, printed in self._printed.items():
+            for transcript in (printed.stdout, printed.stderr):
+                if transcript.lost:
+                    yield agent, transcript.lost, transcript.fault
 
     def ended(self, run: Run) -> None:
         """A run is over: its process names nobody any more."""
