@@ -124,10 +124,7 @@ def _first(files: Files, number: int, why: str) -> Genesis | Carry:
     try:
         first = next(files.records(number))
     except FileNotFoundError:
-        path = files.path(number)
-        raise LostError(
-            f"{why}; it could be made again from {path.name} and those before it, but that is not here"
-        ) from None
+        raise LostError(f"{why}; and {files.path(number).name}, with what came before, is not here") from None
     if isinstance(first, Fault | Batch) or first.segment != number:
         raise LostError(f"{why}; {files.path(number).name} is no segment {number}")
     return first
