@@ -33,9 +33,7 @@ def configure(url: str) -> None:
     )
     retry = {"baseDelayMs": 20}
     provider, _, name = CHAT.partition("/")
-    (home / "settings.json").write_text(
-        json.dumps({"defaultProvider": provider, "defaultModel": name, "retry": retry})
-    )
+    (home / "settings.json").write_text(json.dumps({"defaultProvider": provider, "defaultModel": name, "retry": retry}))
 
 
 LEAD = """

@@ -25,7 +25,7 @@ def refusals(server: ModelServer) -> list[dict[str, Any]]:
     return [json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["refused"] for text in told]
 
 
-async def forked(fleet: Fleet, server: ModelServer, at: Path) -> dict[str, dict[str, Any]]:
+async def forked(fleet: Fleet, at: Path) -> dict[str, dict[str, Any]]:
     """The lead has forked a child in its shell, and the child has tried to fork more than it holds."""
     (at / "brief").write_text(f"[[bash:{MORE}]]")
     said = await fleet.json("instruct", "lead", f"[[bash:{FORK}]]", "--wait")
@@ -39,7 +39,7 @@ async def test_a_fork_out_of_pis_shell_is_counted_as_billed_and_bound_by_its_gra
     server: ModelServer, tmp_path: Path, tier: str
 ) -> None:
     async with fleet_of(tmp_path, LEAD + f'model = "{CHAT}"\n' + HELD, tier) as fleet:
-        await forked(fleet, server, tmp_path)
+        await forked(fleet, tmp_path)
         shown = await fleet.json("tree")
         (lead,) = shown["agents"]
         (child,) = lead["children"]
@@ -65,11 +65,9 @@ async def test_a_fork_out_of_pis_shell_is_counted_as_billed_and_bound_by_its_gra
             await fleet.until(lambda tree: tree[agent]["context_percent"] == full)  # noqa: B023  awaited at once
 
 
-async def test_disbanding_the_main_leaves_no_process_of_either_pi(
-    server: ModelServer, tmp_path: Path, tier: str
-) -> None:
+async def test_disbanding_the_main_leaves_no_process_of_either_pi(tmp_path: Path, tier: str) -> None:
     async with fleet_of(tmp_path, LEAD + HELD, tier) as fleet:
-        tree = await forked(fleet, server, tmp_path)
+        tree = await forked(fleet, tmp_path)
         sleeper = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > sleeper"
         await fleet.ctl("instruct", "tests", f"[[bash:{sleeper}]]", "--wait")
         living = below(fleet.process.pid)
