@@ -30,7 +30,7 @@ class Accepting:
     async def up(self, call: Call) -> Plain:
         """Run this content; a further time, apply what changed."""
         params: dict[str, Any] = call.params
-        file = os.path.realpath(os.path.join(str(params.get("cwd") or "/"), str(params.get("file") or "")))
+        file = _real(str(params.get("cwd") or "/"), str(params.get("file") or ""))
         content = params.get("content")
         if content is None or not params.get("file"):
             raise wire.BadParams("content", "up and reload take a file and its content")
@@ -79,3 +79,7 @@ class Accepting:
             "grants": named(facts.Granted),
             "seq": seq,
         }
+
+
+def _real(cwd: str, file: str) -> str:
+    return os.path.realpath(os.path.join(cwd, file))

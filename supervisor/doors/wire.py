@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
@@ -26,6 +27,9 @@ Id = int | str | None
 #: No number or id of ours is longer, and converting a longer one to an int takes quadratic time.
 _DIGITS: Final = 64
 _ID_LENGTH: Final = 256
+#: No request holds more values; reading a line full of them would hold up everyone for a quarter of a second.
+_PARTS: Final = 10_000
+_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _MEMBERS: Final = frozenset(("jsonrpc", "id", "method", "params"))
 
 
@@ -157,6 +161,8 @@ def notification(method: str, params: dict[str, object]) -> bytes:
 
 def parse(line: bytes) -> Request:
     """The request on a line. Raises WireError with JSON-RPC's code for what is wrong with it."""
+    if _bulky(line):
+        raise WireError(INVALID, f"a request holds more than {_PARTS} values")
     value = _load(line)
     if isinstance(value, list):
         raise WireError(INVALID, "a batch is not taken: write one request a line")
@@ -223,13 +229,21 @@ def _revive(body: dict[str, object]) -> WireError:
 
 
 def _line(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # A lone surrogate stands for a byte that was no UTF-8; one of them must not cost the whole answer.
-    return text.encode("utf-8", "replace") + b"\n"
+    return _ENCODER.encode(value).encode("utf-8", "replace") + b"\n"
 
 
 class _BadValueError(ValueError):
     """Well-formed JSON that no request of ours holds."""
+
+
+def _bulky(line: bytes) -> bool:
+    """More values than any request of ours holds; what stands within strings is none."""
+    return _parts(line) > _PARTS and _parts(_STRING.sub(b"", line)) > _PARTS
+
+
+def _parts(line: bytes) -> int:
+    return line.count(b",") + line.count(b"[") + line.count(b"{")
 
 
 def _load(line: bytes) -> object:
@@ -276,4 +290,5 @@ def _constant(word: str) -> NoReturn:
     raise _BadValueError(f"{word} is no number")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)

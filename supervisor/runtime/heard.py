@@ -1,5 +1,5 @@
-"""What a run's program said, on its way to the desk: usage and last lines are gathered for a moment, all else goes at once.
-It keeps the order in which things were said, and nothing is left behind when the run ends."""
+"""What a run's program said, on its way to the desk: usage and last lines are gathered for a moment, all else
+goes at once. It keeps the order in which things were said, and nothing is left behind when the run ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""All projects of one daemon: each with its journal, desk and hosts. It opens, finds and closes them; it decides nothing."""
+"""All projects of one daemon, each with its journal, desk and hosts. It opens, finds and closes them; it decides
+nothing."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ class Projects:
         return room
 
     def for_file(self, file: str, fresh: str) -> Room:
-        """The project of this agents.toml, opened, or made under the id `fresh`; a changed name keeps its place on disk."""
+        """The project of this agents.toml, opened, or made under the id `fresh`. A changed name keeps its place."""
         real = os.path.realpath(file)
         for room in self.rooms.values():
             if room.project.file == real:
@@ -151,8 +152,9 @@ def _standing_in(rooms: list[Room], cwd: str) -> list[Room]:
     if not cwd:
         return []
     real = os.path.realpath(cwd)
-    above: Callable[[Room], bool] = lambda room: (real + "/").startswith(
-        os.path.dirname(room.project.file).rstrip("/") + "/"
-    )
+
+    def above(room: Room) -> bool:
+        return (real + "/").startswith(os.path.dirname(room.project.file).rstrip("/") + "/")
+
     found = sorted(filter(above, rooms), key=lambda room: len(os.path.dirname(room.project.file)))
     return found[-1:]

@@ -323,7 +323,8 @@ async def test_a_follower_that_does_not_read_is_dropped_and_its_call_cancelled(t
             call.notify({"line": "x" * 1000})
             await trio.lowlevel.checkpoint()
 
-    async with daemon(tmp_path, SMALL) as state, client(state) as caller:
+    # At once, not after a while: the backlog is what is bounded.
+    async with daemon(tmp_path, evolve(SMALL, stall=3600.0)) as state, client(state) as caller:
         state.follow = follow
         await caller.send(wire.request(1, "logs", {"agent": "lead", "follow": True}))
         await _until(lambda: state.cancelled == ["logs"])

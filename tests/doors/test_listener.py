@@ -83,10 +83,11 @@ async def served(path: Path) -> AsyncIterator[Served]:
     state = Served()
     peers = Peers(os.geteuid(), {}, set())
     service = Service(peers.resolve, state.dispatch, on_fault=lambda _sort, words: state.faults.append(words))
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(serve, path, service))
-        yield state
-        nursery.cancel_scope.cancel()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(serve, path, service))
+            yield state
+            nursery.cancel_scope.cancel()
 
 
 @pytest.fixture
