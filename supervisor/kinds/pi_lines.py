@@ -59,6 +59,13 @@ def call(holder: Mapping[str, object], name: str) -> Report | None:
     return Report("call", booked, id=fields.clip(name, fields.LAST), model=named)
 
 
+def context(told: object) -> float | None:
+    """How full the window is, in percent. pi knows none of it right after a compaction."""
+    if not isinstance(told, dict) or told.get("percent") is None:
+        return None
+    return min(100.0, fields.number(told, "percent", fields.EXACT) or 0.0)
+
+
 def shown(given: object) -> str:
     """What people are shown of a tool's arguments: the first line of the first text among them."""
     values = given.values() if isinstance(given, dict) else ()
