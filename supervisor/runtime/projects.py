@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import trio
 from attrs import define
@@ -52,7 +53,7 @@ class Projects:
         self.state = state
         self.rooms: dict[str, Room] = {}
         self.runs: dict[tuple[int, int], Agent] = {}
-        self.faults: deque[dict[str, object]] = deque(maxlen=FAULTS)
+        self.faults: deque[dict[str, Any]] = deque(maxlen=FAULTS)
         self.containment = containment
         self.instance = instance
         self._tools = tools
@@ -61,7 +62,11 @@ class Projects:
     def fault(self, where: str, what: BaseException | str) -> None:
         """Keep what went wrong, for `status`."""
         said = what if isinstance(what, str) else f"{type(what).__name__}: {what}"
-        self.faults.append({"at": time.time(), "where": where, "what": said})
+        known = next((fault for fault in self.faults if (fault["where"], fault["what"]) == (where, said)), None)
+        if known is not None:  # a flood of one fault must not push the others out of sight
+            known |= {"at": time.time(), "times": known["times"] + 1}
+        else:
+            self.faults.append({"at": time.time(), "where": where, "what": said, "times": 1})
 
     def stored(self) -> Iterator[str]:
         """The ids of all projects that have a journal here."""
