@@ -40,7 +40,7 @@ sys.stdin.read()
 async def other(path: Path, how: str = "listen") -> AsyncIterator[subprocess.Popen[bytes]]:
     """Another process with a socket at the path."""
     argv = [sys.executable, "-I", "-c", _LISTENS, str(path), how]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: ASYNC220 - quick, and its end is waited for below
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         await trio.to_thread.run_sync(process.stdout.readline)
         yield process
