@@ -124,6 +124,15 @@ async def test_a_rate_limit_is_shown_while_pi_waits_and_recovered_from(server: M
         assert counted(lead["own"]) == billed(server)
 
 
+async def test_a_pi_that_does_not_come_up_says_why(tmp_path: Path) -> None:
+    async with fleet_of(tmp_path) as fleet:
+        fork = ("fork", "Go", "--kind", "pi", "--name", "tests", "--model", "nowhere/nothing", "--wait")
+        refused = (await fleet.json(*fork, code=1))["refused"]
+        assert refused["message"].startswith(
+            'tests did not come up: its program exited with 1: Error: Model "nowhere/nothing" not found.'
+        )
+
+
 def billed_tokens(server: ModelServer) -> int:
     """Every token of the bill."""
     return sum(call.tokens for call in server.bill)
