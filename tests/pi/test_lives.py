@@ -8,9 +8,9 @@ from pathlib import Path
 
 import trio
 
-from tests.house import eventually
+from tests.house import below, eventually
 from tests.model_server import ModelServer
-from tests.pi.person import LEAD, billed, counted, fleet_of, settled
+from tests.pi.person import LEAD, billed, counted, fleet_of
 
 AGAIN = LEAD + 'restart = "on-failure"\n'
 
@@ -69,28 +69,24 @@ async def test_a_stopped_pi_is_started_with_its_conversation(server: ModelServer
         assert counted(lead["own"]) == billed(server)
 
 
-async def test_a_pi_is_released_after_its_tasks_and_a_fresh_one_takes_its_place(
-    server: ModelServer, tmp_path: Path
-) -> None:
+async def test_a_pi_is_released_after_its_tasks(server: ModelServer, tmp_path: Path) -> None:
     async with fleet_of(tmp_path, LEAD + "grant = { tokens = 100_000, fork = true }\n") as fleet:
-        await fleet.ctl(
-            "fork", "[[say:One.]]", "--parent", "lead", "--name", "tests", "--tokens", "20k", "--max-tasks", "2",
-            "--replace",
-        )  # fmt: skip
-        first = (await fleet.until(lambda tree: "tests" in tree and tree["tests"]["tasks"]["done"] == 1))["tests"]
+        await fleet.state_of("lead", "standing")
+        tests = ("--parent", "lead", "--name", "tests", "--tokens", "20k", "--max-tasks", "2")
+        await fleet.ctl("fork", "[[say:One.]]", *tests)
+        child = (await fleet.until(lambda tree: "tests" in tree and tree["tests"]["tasks"]["done"] == 1))["tests"]
         assert await fleet.ctl("instruct", "tests", "[[say:Two.]]", "--wait") == "Two.\n"
-        await fleet.until(lambda tree: tree.get("tests", first)["id"] != first["id"])
-        tree = await settled(fleet, "lead")
-        assert tree[first["id"]]["state"] == "gone"
-        spent = 20_000 - tree["tests"]["grant"]["tokens"]["held"]
-        assert spent == sum(call.tokens for call in server.bill if call.said.endswith(("One.]]", "Two.]]")))
-        assert await fleet.ctl("instruct", "tests", "[[say:Three.]]", "--wait") == "Three.\n"
-        fresh = next(text for text in server.asked if "Three." in text)
-        assert fresh.startswith("You are tests (id ")
-        assert f"You follow tests ({first['id']}), which was released after 2 tasks." in fresh
-        assert next(call for call in server.bill if call.said == fresh).n == 0, "its conversation is its own"
-        tree = await settled(fleet, "lead", "tests")
-        assert counted(tree["lead"]["branch"]) == billed(server)
+        tree = await fleet.until(lambda tree: tree.get(child["id"], child)["state"] == "gone")
+        assert below(fleet.process.pid)[0].pid == tree["lead"]["pid"]
+        assert len(below(fleet.process.pid)) == 1
+        await fleet.until(lambda tree: tree["lead"]["own"]["turns"] == 2 and tree["lead"]["state"] == "standing")
+        assert "tests (a2) ended task 2 of 2: done. Two. It is released now." in server.asked[-1]
+        lead = (await fleet.tree())["lead"]
+        spent = sum(call.tokens for call in server.bill)
+        assert lead["grant"]["tokens"] == {
+            "held": 100_000, "spent": spent, "reserved": 0, "free": 100_000 - spent, "over": 0,
+        }  # fmt: skip
+        assert counted(lead["branch"]) == billed(server)
 
 
 async def test_a_pi_has_the_tools_of_its_grant_and_no_others(server: ModelServer, tmp_path: Path) -> None:
