@@ -6,7 +6,6 @@ line. It never moves the person's own pi: login, settings, skills and AGENTS.md 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 
 from supervisor.core.facts import Blocked, Fact, Input, Outcome, Ready, Spent, Spoke, TurnEnded, TurnStarted
@@ -16,8 +15,6 @@ from supervisor.kinds import fields, pi_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Launch, Seat, garbled, too_long
 
-#: pi's events have `type` first; the many that say nothing new are told by it, before anything is decoded.
-_TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
 _SYSTEM = b'{"type":"message_end","message":{"role":"system"'
 _ANSWER = b'{"type":"message_end","message":{"role":"assistant"'
 #: What is only shown to people.
@@ -52,9 +49,8 @@ class PiConversation:
         return []
 
     def read(self, line: bytes) -> list[Fact]:
-        found = _TYPE.match(line)
-        kind = found[1].decode() if found else ""
-        if found and (kind not in _READERS or line.startswith(_SYSTEM)):
+        kind = pi_lines.kind(line)
+        if kind and (kind not in _READERS or line.startswith(_SYSTEM)):
             return []
         try:
             said = fields.decode(line)
@@ -65,10 +61,9 @@ class PiConversation:
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         """The messages of a whole run stand in one line at its end, each of which had its own before."""
-        found = _TYPE.match(head)
-        kind = found[1].decode() if found else ""
+        kind = pi_lines.kind(head)
         told = kind == "message_end" and not head.startswith(_ANSWER)
-        if found and (kind not in _READERS or kind in _SHOWN or told):
+        if kind and (kind not in _READERS or kind in _SHOWN or told):
             return []
         return [too_long(self._seat, size)]
 
@@ -143,6 +138,11 @@ class PiConversation:
     def _spent(self, holder: Mapping[str, object], name: str) -> list[Fact]:
         report = pi_lines.call(holder, name)
         return [Spent(self._seat.agent, self._seat.run, (report,))] if report else []
+
+    def _entry(self, said: dict[str, object]) -> list[Fact]:
+        """What pi asked of a model by itself, such as to keep a prompt cached, stands in no message."""
+        entry = pi_lines.member(said, "entry")
+        return self._spent(entry, f"entry:{entry.get('id')}") if entry.get("type") == "usage" else []
 
     def _tool(self, said: dict[str, object]) -> list[Fact]:
         return self._spoke(f"{fields.words(said, 'toolName')}: {pi_lines.shown(said.get('args'))}")
@@ -260,6 +260,7 @@ _READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] =
     "response": PiConversation._response,
     "agent_start": PiConversation._agent_start,
     "message_end": PiConversation._message_end,
+    "entry_appended": PiConversation._entry,
     "tool_execution_start": PiConversation._tool,
     "auto_retry_start": PiConversation._retry,
     "compaction_start": PiConversation._compaction_start,

@@ -27,7 +27,9 @@ def say(**more):
 
 def message(text):
     usage = {"input": 7, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 12}
-    return {"role": "assistant", "timestamp": time.time_ns(), "content": [{"type": "text", "text": text}], "usage": usage, "stopReason": "stop"}
+    content = [{"type": "text", "text": text}]
+    more = {"timestamp": time.time_ns(), "content": content, "usage": usage, "stopReason": "stop"}
+    return {"role": "assistant", **more}
 
 for line in sys.stdin:
     asked = json.loads(line)
