@@ -177,12 +177,14 @@ class Unstarted:
 
 @frozen
 class Ready:
-    """The program answered and takes input. `session` is what its conversation is resumed by."""
+    """The program answered and takes input. `session` is what its conversation is resumed by; `fresh` says that
+    nothing was said in it yet."""
 
     agent: str
     run: int
     session: str = ""
     model: str = ""
+    fresh: bool = False
 
 
 @frozen

@@ -16,7 +16,7 @@ from supervisor.core.decide.gate import decide, take
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Born, Fact, Refused
 from supervisor.core.refusals import Refusal
-from supervisor.core.requests import VERB, Fork, Request, Stamp
+from supervisor.core.requests import VERB, Fork, Hold, Request, Stamp
 from supervisor.core.state import Project
 from supervisor.runtime.chain import Batch
 from supervisor.runtime.journal import Journal
@@ -64,6 +64,8 @@ class Desk:
         self.journal = journal
         self.recent: deque[Batch] = deque(maxlen=RECENT)
         self.unrecorded = 0  #: refusals that only repeated one on record
+        #: by agent, what passes on usage that was reported and still waits for more
+        self.gathered: dict[str, Callable[[], None]] = {}
         self._act = act
         self._next_agent = next_agent
         self._admit_work = admit_work
@@ -80,6 +82,10 @@ class Desk:
 
     def ask(self, by: Principal, request: Request) -> Answer:
         """Decide and apply a request. Its reply belongs to the caller only once `durable` is set."""
+        if isinstance(request, Fork | Hold):
+            # What is left of a budget is asked for: all that is known to be spent must be in the books.
+            for flush in tuple(self.gathered.values()):
+                flush()
         stamp = self._stamp(str(by))
         moment = Moment.of(self.project, stamp)
         refusal = self._admit_work() if isinstance(request, Fork) else None

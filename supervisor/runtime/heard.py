@@ -58,6 +58,7 @@ class Heard:
         gathered: list[Fact] = [fact for fact in (self._garbled, self._spent, self._spoke) if fact is not None]
         self._spent = self._spoke = self._garbled = None
         self._sum, self._due = ZERO, float("inf")
+        self.desk.gathered.pop(self.agent, None)
         if gathered or more:
             self.desk.observe(*gathered, *more)
 
@@ -71,6 +72,7 @@ class Heard:
         if node is None or not budgets.margin(project, node, self._sum) or len(self._spent.reports) >= 256:
             self.flush()
         else:
+            self.desk.gathered[self.agent] = self.flush
             self._wait(USAGE_WAIT)
 
     def _wait(self, delay: float) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,7 +62,7 @@ class Projects:
 
     def fault(self, where: str, what: BaseException | str) -> None:
         """Keep what went wrong, for `status`."""
-        said = what if isinstance(what, str) else f"{type(what).__name__}: {what}"
+        said = what if isinstance(what, str) else "; ".join(_words(what))
         known = next((fault for fault in self.faults if (fault["where"], fault["what"]) == (where, said)), None)
         if known is not None:  # a flood of one fault must not push the others out of sight
             known |= {"at": time.time(), "times": known["times"] + 1}
@@ -151,6 +152,15 @@ class Projects:
         for room in self.rooms.values():
             await room.desk.drain()
             room.desk.journal.close(time.time())
+
+
+def _words(error: BaseException) -> list[str]:
+    """What went wrong and in which line, of each error in a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return [words for one in error.exceptions for words in _words(one)]
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    return [f"{type(error).__name__}: {error}{place}"]
 
 
 def _standing_in(rooms: list[Room], cwd: str) -> list[Room]:

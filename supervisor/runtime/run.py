@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import trio
 
-from supervisor.core.facts import Exited, Garbled, Input, Killed, Unstarted
-from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
+from supervisor.core.facts import Exited, Input, Killed, Unstarted
+from supervisor.kinds.kind import HEAD, LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
 from supervisor.runtime.containment import Cell
 from supervisor.runtime.heard import Heard
@@ -52,6 +52,7 @@ class Run:
         self._kind = kind
         self._last_byte = self.begun
         self._skipping = 0
+        self._head = b""
         # Its tasks go on while the host is cancelled: the program may still speak, and is heard.
         self._scopes = [trio.CancelScope(shield=True) for _ in range(3)]
         self._unsent = bytearray()
@@ -128,7 +129,7 @@ class Run:
         self.at_end.set()
 
     def _lines(self, data: bytes) -> bytes:
-        """Hear the whole lines; returns the rest. Beyond the limit bytes are counted and dropped."""
+        """Hear the whole lines; returns the rest. Beyond the limit the first bytes are kept, the others counted."""
         *whole, rest = data.split(b"\n")
         mark = self._kind.mark
         if len(whole) > FEW and mark:
@@ -140,20 +141,24 @@ class Run:
             self._skipped(len(whole.pop(0)))
         for line in whole:
             if len(line) > LINE_LIMIT:
-                self.heard.take([self._garbled(len(line))])
+                self._overlong(line, len(line))
             elif line:
                 self._line(line)
-        if self._skipping or len(rest) > LINE_LIMIT:
+        if self._skipping:
             self._skipping += len(rest)
+            return b""
+        if len(rest) > LINE_LIMIT:
+            self._head, self._skipping = rest[:HEAD], len(rest)
             return b""
         return rest
 
     def _skipped(self, tail: int) -> None:
-        self.heard.take([self._garbled(self._skipping + tail)])
-        self._skipping = 0
+        self._overlong(self._head, self._skipping + tail)
+        self._head, self._skipping = b"", 0
 
-    def _garbled(self, size: int) -> Garbled:
-        return Garbled(self.agent, self.number, 1, size, f"a line of {size} bytes; the limit is {LINE_LIMIT}")
+    def _overlong(self, line: bytes, size: int) -> None:
+        self.heard.take(self.talk.overlong(line[:HEAD], size))
+        self._queue()
 
     def _line(self, line: bytes) -> None:
         self.heard.take(self.talk.read(line))
