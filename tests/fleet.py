@@ -92,8 +92,8 @@ class Fleet:
             params: dict[str, Any] = {"cwd": str(self.at), "follow": True} | ({} if since is None else {"since": since})
             request = {"jsonrpc": "2.0", "id": 1, "method": "events", "params": params}
             await stream.send_all(json.dumps(request).encode() + b"\n")
-            async with aclosing(_notifications(stream)) as told:
-                yield told
+            async with aclosing(_notifications(stream)) as notifications:
+                yield notifications
 
     # --- the command line
 

@@ -39,6 +39,15 @@ class Answer:
     durable: trio.Event = field(factory=trio.Event)
 
 
+@define(eq=False)
+class _Watch:
+    """Someone waits for a condition; `answer` is the batch that made it true."""
+
+    condition: Callable[[], bool]
+    met: trio.Event = field(factory=trio.Event)
+    answer: Answer = field(factory=Answer)
+
+
 @define
 class _Open:
     """A batch that waits for the disk."""
@@ -73,7 +82,7 @@ class Desk:
         self._work = trio.Event()
         self._newest = Answer()
         self._newest.durable.set()
-        self._changed: dict[str, trio.Event] = {}
+        self._watches: dict[str, set[_Watch]] = {}
         self._followers: set[Callable[[Batch], None]] = set()
         self._forks: dict[str, deque[float]] = {}
         self._refusals: dict[tuple[str, Refused], float] = {}
@@ -144,7 +153,16 @@ class Desk:
         answer.seq = self.journal.seq
         self._waiting.append(_Open(evolve(batch, seq=answer.seq), line, answer))
         self._work.set()
+        self._look(answer)
         return answer
+
+    def _look(self, answer: Answer) -> None:
+        for agent in {getattr(fact, "agent", "") for fact in answer.facts} & self._watches.keys():
+            for watch in tuple(self._watches[agent]):
+                if watch.condition():
+                    watch.answer = answer
+                    watch.met.set()
+                    self._watches[agent].discard(watch)
 
     # --- durability
 
@@ -160,18 +178,15 @@ class Desk:
         ready, self._waiting = self._waiting, []
         if not ready:
             return
-        await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
-        touched: set[str] = set()
+        with trio.CancelScope(shield=True):  # what was taken from `_waiting` is written, acted on and answered
+            await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
         for item in ready:
             self.recent.append(item.batch)
             for fact in item.batch.facts:
                 self._act(fact)
-                touched.add(getattr(fact, "agent", ""))
             item.answer.durable.set()
             for follower in tuple(self._followers):
                 follower(item.batch)
-        for agent in touched:
-            self._wake(agent)
 
     async def drain(self) -> None:
         """Make everything durable that was taken so far; for the end of the daemon, when `run` is over."""
@@ -185,16 +200,20 @@ class Desk:
         self._followers.add(follower)
         return lambda: self._followers.discard(follower)
 
-    def _wake(self, agent: str) -> None:
-        changed = self._changed.pop(agent, None)
-        if changed is not None:
-            changed.set()
-
     async def until(self, agent: str, condition: Callable[[], bool]) -> None:
-        """Wait until a fact about the agent made the condition true (asked at once, then after each), durably."""
-        while not condition():
-            await self._changed.setdefault(agent, trio.Event()).wait()
-        await self._newest.durable.wait()
+        """Wait until a fact about the agent made the condition true (asked at once, then at each), durably. What is true
+        for a moment only counts."""
+        watch = _Watch(condition, answer=self._newest)
+        if not condition():
+            watches = self._watches.setdefault(agent, set())
+            watches.add(watch)
+            try:
+                await watch.met.wait()
+            finally:
+                watches.discard(watch)
+                if not watches and self._watches.get(agent) is watches:
+                    del self._watches[agent]
+        await watch.answer.durable.wait()
 
     @staticmethod
     def born(answer: Answer) -> list[Born]:
