@@ -174,10 +174,13 @@ class Run:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
         polite = self.polite if until is not None and self.talk.polite else None
         deadline = trio.current_time() + LEFTOVERS if until is None else until
-        killed, unkillable = await end(self.process, self.cell, polite=polite, until=deadline)
-        await self._drain()
-        for scope in self._scopes:
-            scope.cancel()
+        try:
+            killed, unkillable = await end(self.process, self.cell, polite=polite, until=deadline)
+            await self._drain()
+        finally:
+            # Its tasks are shielded: whatever went wrong here, they must not keep their host for ever.
+            for scope in self._scopes:
+                scope.cancel()
         if self._skipping:
             self._skipped(0)
         self.heard.flush(await self._exit(killed, unkillable))
