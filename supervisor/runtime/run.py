@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import trio
 
-from supervisor.core.facts import Exited, Garbled, Input, Killed
+from supervisor.core.facts import Exited, Garbled, Input, Killed, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
 from supervisor.runtime.containment import Cell
@@ -187,10 +187,12 @@ class Run:
         self.process.close()
         self._stderr.close()
 
-    async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited:
+    async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited | Unstarted:
         code: int | None = None
         if self.process.pid not in unkillable:
             code = await self.process.wait()
+        if self.process.failure is not None:
+            return Unstarted(self.agent, self.number, str(self.process.failure))
         lasted = round(trio.current_time() - self.begun, 3)
         if code is not None and code < 0:
             return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable)
