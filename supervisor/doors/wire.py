@@ -8,9 +8,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
+from supervisor.core.weight import heavy
+
 #: A request's line may be this long (bytes, without its newline). Replies may be longer: a client's splitter says so
 #: itself.
 LIMIT: Final = 1 << 20
+
+#: More values than this stand in no request of ours.
+VALUES: Final = 2000
 
 PARSE: Final = -32700
 INVALID: Final = -32600
@@ -157,6 +162,8 @@ def notification(method: str, params: dict[str, object]) -> bytes:
 
 def parse(line: bytes) -> Request:
     """The request on a line. Raises WireError with JSON-RPC's code for what is wrong with it."""
+    if heavy(line, VALUES):
+        raise WireError(INVALID, f"a request holds at most {VALUES} values")
     value = _load(line)
     if isinstance(value, list):
         raise WireError(INVALID, "a batch is not taken: write one request a line")

@@ -10,7 +10,7 @@ from supervisor.core.facts import Fact, Input
 from supervisor.core.spec import KindSpec, Spec
 
 #: A status line longer than this is not decoded (bytes); it is dropped up to its newline and counted as garbled.
-LINE_LIMIT = 4 * 1024 * 1024
+LINE_LIMIT = 1024 * 1024
 
 
 @frozen
@@ -51,7 +51,8 @@ class Conversation(Protocol):
         `Ready` of a program that takes input as soon as it runs."""
 
     def read(self, line: bytes) -> list[Fact]:
-        """One line of stdout. Never raises: an unreadable line is a `Garbled` fact."""
+        """One line of stdout. Never raises: an unreadable line is a `Garbled` fact. Of a line beyond the limit it gets
+        the beginning and a NUL, and says by `[]` that nobody would have read it."""
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Queue texts for the program: starts a turn when idle, joins the running one otherwise. `words` is the

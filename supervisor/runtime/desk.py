@@ -36,6 +36,7 @@ class Answer:
     refusal: Refusal | None = None
     facts: tuple[Fact, ...] = ()
     seq: int = 0
+    size: int = 0  #: what it takes in the journal, in bytes
     durable: trio.Event = field(factory=trio.Event)
 
 
@@ -135,7 +136,7 @@ class Desk:
         self._newest = answer
         batch = Batch(at, by, tuple(taken))
         line = self.journal.encode(batch)
-        answer.seq = self.journal.seq
+        answer.seq, answer.size = self.journal.seq, len(line)
         self._waiting.append(_Open(evolve(batch, seq=answer.seq), line, answer))
         self._work.set()
         return answer
