@@ -163,7 +163,7 @@ def notification(method: str, params: dict[str, object]) -> bytes:
 def parse(line: bytes) -> Request:
     """The request on a line. Raises WireError with JSON-RPC's code for what is wrong with it."""
     if heavy(line, VALUES):
-        raise WireError(INVALID, f"a request holds at most {VALUES} values")
+        raise WireError(PARSE, f"the line holds more than {VALUES} values")
     value = _load(line)
     if isinstance(value, list):
         raise WireError(INVALID, "a batch is not taken: write one request a line")
