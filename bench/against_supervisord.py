@@ -1,7 +1,7 @@
-"""200 idle children under our daemon and under supervisord, in one run: start, status, restart, output, stop, memory.
+"""200 idle children under our daemon and under supervisord, in one run.
 
-Prints ratios (peer / ours; above 1 is faster or smaller here). The peer is the package `supervisor` from the index, in an
-environment of its own; the figures are of this machine and this moment, only the ratios travel."""
+Prints ratios (peer / ours; above 1 is faster or smaller here). The peer is the package `supervisor` from the
+index, in an environment of its own; the figures are of this machine and this moment, only the ratios travel."""
 
 from __future__ import annotations
 

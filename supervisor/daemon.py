@@ -109,7 +109,8 @@ class Daemon:
         self.notify.ready()
 
     def _tell_manager(self) -> None:
-        states = [node.state for room in self.projects.rooms.values() for node in room.project.agents.values() if node.live]
+        projects = [room.project for room in self.projects.rooms.values()]
+        states = [node.state for project in projects for node in project.agents.values() if node.live]
         working = states.count("working")
         self.notify.alive(f"{len(states)} agents, {working} working; {self.containment.tier} tier")
 
@@ -174,7 +175,8 @@ class Daemon:
 
 
 def run(argv: Sequence[str]) -> int:
-    """The daemon in this process, until it is told to stop; returns its exit code (0, 1, 74 disk, 75 another is there)."""
+    """The daemon in this process, until it is told to stop; returns its exit code (0; 74: disk or socket; 75: another
+    daemon is there)."""
     post = claim()
     parser = argparse.ArgumentParser(prog="supervisord", description="The fleet supervisor's daemon.")
     parser.add_argument("--tier", choices=("auto", "cgroup", "warden"), default="auto", help="how agents are contained")

@@ -1,4 +1,5 @@
-"""A real daemon in a place of its own, driven as a person would: by the client's commands, and by the wire where a test needs to be quick."""
+"""A real daemon in a place of its own, driven by the client's commands as a person would, and by the wire where a test
+must be quick."""
 
 from __future__ import annotations
 
@@ -130,7 +131,7 @@ async def _notifications(stream: trio.SocketStream) -> AsyncIterator[dict[str, A
 @asynccontextmanager
 async def running(at: Path, tier: str = "auto", *options: str) -> AsyncIterator[Fleet]:
     """A daemon in the foreground (`--no-warden`), stopped in order at the end; its output goes to `daemon.log`."""
-    at.mkdir(exist_ok=True)
+    await trio.Path(at).mkdir(exist_ok=True)
     ready, told = os.pipe()
     with (at / "daemon.log").open("ab") as log:
         process = subprocess.Popen(

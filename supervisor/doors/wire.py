@@ -15,7 +15,7 @@ from supervisor.core.weight import heavy
 LIMIT: Final = 1 << 20
 
 #: More values than this stand in no request of ours.
-VALUES: Final = 2000
+VALUES: Final = 10_000
 
 PARSE: Final = -32700
 INVALID: Final = -32600
@@ -163,7 +163,7 @@ def notification(method: str, params: dict[str, object]) -> bytes:
 def parse(line: bytes) -> Request:
     """The request on a line. Raises WireError with JSON-RPC's code for what is wrong with it."""
     if heavy(line, VALUES):
-        raise WireError(PARSE, f"the line holds more than {VALUES} values")
+        raise WireError(INVALID, f"a request holds more than {VALUES} values")
     value = _load(line)
     if isinstance(value, list):
         raise WireError(INVALID, "a batch is not taken: write one request a line")
@@ -230,9 +230,8 @@ def _revive(body: dict[str, object]) -> WireError:
 
 
 def _line(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # A lone surrogate stands for a byte that was no UTF-8; one of them must not cost the whole answer.
-    return text.encode("utf-8", "replace") + b"\n"
+    return _ENCODER.encode(value).encode("utf-8", "replace") + b"\n"
 
 
 class _BadValueError(ValueError):
@@ -283,4 +282,5 @@ def _constant(word: str) -> NoReturn:
     raise _BadValueError(f"{word} is no number")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)

@@ -1,4 +1,5 @@
-"""What a kind is: one agent program, how it is started, read, spoken to, interrupted and stopped. Pure: bytes in, facts and bytes out."""
+"""What a kind is: one agent program, how it is started, read, spoken to, interrupted and stopped. Pure: bytes in,
+facts and bytes out."""
 
 from __future__ import annotations
 

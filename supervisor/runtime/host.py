@@ -1,5 +1,5 @@
-"""The trio task that owns one agent through all its runs, in its parent host's nursery: a child cannot outlive its parent.
-It decides nothing: facts tell it what to do, and it reports facts."""
+"""The trio task that owns one agent through all its runs, in its parent host's nursery: a child cannot outlive its
+parent. It decides nothing: facts tell it what to do, and it reports facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a service manager is told (sd_notify(3)): ready, alive, stopping, and one line for people. Silent where nobody asked."""
+"""What a service manager is told (sd_notify(3)): ready, alive, stopping, and one line for people. Silent where nobody
+asked."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class Notify:
         self._send(f"READY=1\nMAINPID={os.getpid()}")
 
     def alive(self, status: str) -> None:
-        """Feed the watchdog; called by the loop itself, so that a stuck one starves it. A new status line goes along."""
+        """Feed the watchdog, with a status line if it is new; called by the loop, so that a stuck one starves it."""
         told = "" if status == self._status else f"\nSTATUS={status}"
         self._status = status
         self._send(f"WATCHDOG=1{told}")

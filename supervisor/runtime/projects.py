@@ -1,4 +1,5 @@
-"""All projects of one daemon: each with its journal, desk and hosts. It opens, finds and closes them; it decides nothing."""
+"""All projects of one daemon, each with its journal, desk and hosts. It opens, finds and closes them; it decides
+nothing."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import hashlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import trio
 from attrs import define
@@ -51,7 +53,7 @@ class Projects:
         self.state = state
         self.rooms: dict[str, Room] = {}
         self.runs: dict[tuple[int, int], Agent] = {}
-        self.faults: deque[dict[str, object]] = deque(maxlen=FAULTS)
+        self.faults: deque[dict[str, Any]] = deque(maxlen=FAULTS)
         self.containment = containment
         self.instance = instance
         self._tools = tools
@@ -60,7 +62,11 @@ class Projects:
     def fault(self, where: str, what: BaseException | str) -> None:
         """Keep what went wrong, for `status`."""
         said = what if isinstance(what, str) else f"{type(what).__name__}: {what}"
-        self.faults.append({"at": time.time(), "where": where, "what": said})
+        known = next((fault for fault in self.faults if (fault["where"], fault["what"]) == (where, said)), None)
+        if known is not None:  # a flood of one fault must not push the others out of sight
+            known |= {"at": time.time(), "times": known["times"] + 1}
+        else:
+            self.faults.append({"at": time.time(), "where": where, "what": said, "times": 1})
 
     def stored(self) -> Iterator[str]:
         """The ids of all projects that have a journal here."""
@@ -87,7 +93,7 @@ class Projects:
         return room
 
     def for_file(self, file: str, fresh: str) -> Room:
-        """The project of this agents.toml, opened, or made under the id `fresh`; a changed name keeps its place on disk."""
+        """The project of this agents.toml, opened, or made under the id `fresh`. A changed name keeps its place."""
         real = os.path.realpath(file)
         for room in self.rooms.values():
             if room.project.file == real:
@@ -151,8 +157,9 @@ def _standing_in(rooms: list[Room], cwd: str) -> list[Room]:
     if not cwd:
         return []
     real = os.path.realpath(cwd)
-    above: Callable[[Room], bool] = lambda room: (real + "/").startswith(
-        os.path.dirname(room.project.file).rstrip("/") + "/"
-    )
+
+    def above(room: Room) -> bool:
+        return (real + "/").startswith(os.path.dirname(room.project.file).rstrip("/") + "/")
+
     found = sorted(filter(above, rooms), key=lambda room: len(os.path.dirname(room.project.file)))
     return found[-1:]

@@ -75,9 +75,7 @@ class Stage:
         """Start a program as the agent's run."""
         cell = self.cell(agent)
         own = {"PATH": os.environ["PATH"], marks.VARIABLE: f"{self.containment.instance}:{agent}"}
-        process = cell.spawn(
-            argv, cwd=cwd or str(self.room), env=own | (env or {}), stdio=stdio, stderr=stderr, run=1
-        )
+        process = cell.spawn(argv, cwd=cwd or str(self.room), env=own | (env or {}), stdio=stdio, stderr=stderr, run=1)
         self._processes.append(process)
         return process
 

@@ -200,9 +200,7 @@ def test_only_the_main_thread_starts_processes() -> None:
     async def main() -> None:
         with pytest.raises(RuntimeError, match="main thread"):
             await trio.to_thread.run_sync(
-                lambda: local.spawn(
-                    ["true"], cwd="/", env={}, stdio="socket", stderr=2, mark=1 << 32 | 1, cgroup=None
-                )
+                lambda: local.spawn(["true"], cwd="/", env={}, stdio="socket", stderr=2, mark=1 << 32 | 1, cgroup=None)
             )
 
     trio.run(main)

@@ -31,7 +31,7 @@ async def test_a_leaders_status_is_never_taken(stage: Stage) -> None:
 
 
 async def test_the_status_of_other_children_is_never_taken(stage: Stage) -> None:
-    other = subprocess.Popen([sys.executable, "-ISc", "raise SystemExit(7)"])  # noqa: ASYNC220  unknown to trio
+    other = subprocess.Popen([sys.executable, "-ISc", "raise SystemExit(7)"])
     await eventually(lambda: (found := marks.stat(other.pid)) and found.state == "Z")
     # It is in front of the queue now; what ends behind it is collected all the same.
     leader, victims = await stage.victims("double", "exit")
