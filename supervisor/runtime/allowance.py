@@ -33,6 +33,12 @@ class Allowance:
         self._fill()
         return max(0.0, -self._left / self._rate)
 
+    @property
+    def full(self) -> bool:
+        """Nothing was used lately."""
+        self._fill()
+        return self._left >= self._burst
+
     def _fill(self) -> None:
         now = trio.current_time()
         self._left = min(self._burst, self._left + (now - self._at) * self._rate)
