@@ -84,7 +84,8 @@ class Repaired:
 
 @frozen
 class Refused:
-    """A request was refused and changed nothing. `times` counts equal refusals within the same moment."""
+    """A request was refused and changed nothing. `times` counts it and those of its caller before it that, being many,
+    were not recorded one by one."""
 
     verb: str
     code: str

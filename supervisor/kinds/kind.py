@@ -12,7 +12,7 @@ from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds import fields
 
 #: A line longer than this is not decoded (bytes): its conversation is told of it by its first ones.
-LINE_LIMIT = 4 * 1024 * 1024
+LINE_LIMIT = 1024 * 1024
 #: How much of an over-long line is kept (bytes).
 HEAD = 4096
 

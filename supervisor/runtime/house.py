@@ -174,7 +174,7 @@ class House:
             raise
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
-        heard = Heard(self.desk, node.id, later)
+        heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
         return Run(node.id, fact.run, process, cell, program, talk, printed.stdout, stderr, heard)
 
     def _kind(self, name: str) -> KindSpec:

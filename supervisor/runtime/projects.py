@@ -24,12 +24,14 @@ from supervisor.runtime.containment import Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.house import House
 from supervisor.runtime.journal import Journal
+from supervisor.runtime.recent import MOST
 
 #: Below this many free bytes on the state directory's disk no new work is taken (DESIGN 10).
 LOW_DISK = 32 * 1024 * 1024
 #: The content that was accepted last, kept beside the journal.
 ACCEPTED = "accepted.toml"
-FAULTS = 50
+#: How many faults are kept for `status`, how many of one place, and how much of each (characters).
+FAULTS, ALIKE, LONGEST = 50, 8, 400
 
 
 @define
@@ -62,11 +64,14 @@ class Projects:
 
     def fault(self, where: str, what: BaseException | str) -> None:
         """Keep what went wrong, for `status`."""
-        said = what if isinstance(what, str) else "; ".join(_words(what))
+        said = (what if isinstance(what, str) else "; ".join(_words(what)))[:LONGEST]
         known = next((fault for fault in self.faults if (fault["where"], fault["what"]) == (where, said)), None)
         if known is not None:  # a flood of one fault must not push the others out of sight
             known |= {"at": time.time(), "times": known["times"] + 1}
         else:
+            alike = [fault for fault in self.faults if fault["where"] == where]
+            if len(alike) >= ALIKE:  # nor may a flood of such as differ a little
+                self.faults.remove(alike[0])
             self.faults.append({"at": time.time(), "where": where, "what": said, "times": 1})
 
     def stored(self) -> Iterator[str]:
@@ -86,7 +91,8 @@ class Projects:
                 apply(project, fact, batch.at)
         house = House(directory, self.instance, self.containment, self._tools, self._nursery, self.fault, self.runs)
         house.desk = desk = Desk(project, journal, house.act, self._next_agent, self._room_to_work)
-        desk.recent.extend(batches[-desk.recent.maxlen :] if desk.recent.maxlen else ())
+        for batch in batches[-MOST:]:
+            desk.recent.append(batch, len(repr(batch)))  # about what it takes in the journal
         room = self.rooms[project_id] = Room(project_id, directory, desk, house)
         self._nursery.start_soon(desk.run, name=f"flusher of {project_id}")
         repaired = [facts.Repaired(cut)] if cut else []
