@@ -154,7 +154,8 @@ class Desk:
         ready, self._waiting = self._waiting, []
         if not ready:
             return
-        await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
+        with trio.CancelScope(shield=True):  # what was taken from `_waiting` is written, acted on and answered
+            await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
         touched: set[str] = set()
         for item in ready:
             self.recent.append(item.batch)

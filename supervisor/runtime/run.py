@@ -3,6 +3,9 @@ It does not decide when a run ends; its host does."""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Awaitable, Callable
+
 import trio
 
 from supervisor.core.facts import Exited, Garbled, Input, Killed, Unstarted
@@ -20,8 +23,13 @@ FEW = 16
 #: Once nothing of a run is alive, its stdout is read until its end, or until it has been silent this long (seconds):
 #: a process that escaped may hold it open.
 SILENCE = 0.2
+#: The longest that this reading may take (seconds): what escaped may also write for ever.
+LAST_WORDS = 2.0
 #: What an agent left behind that exited by itself gets this long (seconds) after SIGTERM.
 LEFTOVERS = 1.0
+
+#: What had to be ended, and what could not be.
+Ended = tuple[tuple[Killed, ...], tuple[int, ...]]
 
 
 class Run:
@@ -51,7 +59,10 @@ class Run:
         self._stderr = stderr
         self._kind = kind
         self._last_byte = self.begun
+        self._rest = b""
         self._skipping = 0
+        self._until = float("-inf")
+        self._sooner = trio.CancelScope()
         # Its tasks go on while the host is cancelled: the program may still speak, and is heard.
         self._scopes = [trio.CancelScope(shield=True) for _ in range(3)]
         self._unsent = bytearray()
@@ -113,19 +124,14 @@ class Run:
     async def read(self) -> None:
         """The task that reads stdout, always and to its end, so that no program ever waits for us."""
         with self._scopes[1]:
-            rest = b""
             try:
                 while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
                     self._last_byte = trio.current_time()
                     self._transcript.write(chunk)
-                    rest = self._lines(rest + chunk if rest else chunk)
+                    self._rest = self._lines(self._rest + chunk if self._rest else chunk)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # reset by its death: the same as the end
-            if rest:
-                self._line(rest)
-        self.heard.take(self.talk.ended())
-        self._queue()
-        self.at_end.set()
+            self._last_words()
 
     def _lines(self, data: bytes) -> bytes:
         """Hear the whole lines; returns the rest. Beyond the limit bytes are counted and dropped."""
@@ -173,23 +179,56 @@ class Run:
     async def finish(self, *, until: float | None) -> None:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
         polite = self.polite if until is not None and self.talk.polite else None
-        deadline = trio.current_time() + LEFTOVERS if until is None else until
-        killed, unkillable = await end(self.process, self.cell, polite=polite, until=deadline)
-        await self._drain()
-        for scope in self._scopes:
-            scope.cancel()
+        self._until = trio.current_time() + LEFTOVERS if until is None else until
+        try:
+            killed, unkillable = await self._empty(polite)
+            await self._drain()
+            self._last_words()
+            self.heard.flush(await self._exit(killed, unkillable))
+        finally:
+            for scope in self._scopes:
+                scope.cancel()
+            self.process.close()
+            self._stderr.close()
+
+    def hurry(self, until: float) -> None:
+        """An end that is under way may not take longer than this."""
+        if until < self._until:
+            self._until = until
+            self._sooner.cancel()
+
+    async def _empty(self, polite: Callable[[], Awaitable[None]] | None) -> Ended:
+        """By the ladder; again from SIGTERM on, which nobody gets twice, when there is less time than there was."""
+        while True:
+            with trio.CancelScope() as self._sooner:
+                try:
+                    return await end(self.process, self.cell, polite=polite, until=self._until)
+                except OSError:
+                    # Not a descriptor left to look with: one is held for the leader, the rest ends when others are free.
+                    self.process.signal(signal.SIGKILL)
+                    self._until = trio.current_time()
+                    await trio.sleep(SILENCE)
+            polite = None
+
+    def _last_words(self) -> None:
+        """All is read: hear the line that has no end, and what is only known now."""
+        if self.at_end.is_set():
+            return
+        self.at_end.set()
+        rest, self._rest = self._rest, b""
+        if rest:
+            self._line(rest)
         if self._skipping:
             self._skipped(0)
-        self.heard.flush(await self._exit(killed, unkillable))
-        self.process.close()
-        self._stderr.close()
+        self.heard.take(self.talk.ended())
+        self._queue()
 
     async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited | Unstarted:
         code: int | None = None
         if self.process.pid not in unkillable:
             code = await self.process.wait()
-        if self.process.failure is not None:
-            return Unstarted(self.agent, self.number, str(self.process.failure))
+        if (failure := self.process.failure) is not None:
+            return Unstarted(self.agent, self.number, f"{failure.filename}: {failure.strerror}")
         lasted = round(trio.current_time() - self.begun, 3)
         if code is not None and code < 0:
             return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable)
@@ -197,9 +236,7 @@ class Run:
 
     async def _drain(self) -> None:
         self._last_byte = trio.current_time()
-        while not self.at_end.is_set():
-            left = self._last_byte + SILENCE - trio.current_time()
-            if left <= 0:
-                return
-            with trio.move_on_after(left):
-                await self.at_end.wait()
+        with trio.move_on_after(LAST_WORDS):
+            while not self.at_end.is_set() and (left := self._last_byte + SILENCE - trio.current_time()) > 0:
+                with trio.move_on_after(left):
+                    await self.at_end.wait()
