@@ -18,6 +18,7 @@ from supervisor.core.facts import Born, Fact, Refused
 from supervisor.core.refusals import Refusal
 from supervisor.core.requests import VERB, Fork, Request, Stamp
 from supervisor.core.state import Project
+from supervisor.runtime import points
 from supervisor.runtime.chain import Batch
 from supervisor.runtime.journal import Journal
 
@@ -97,6 +98,7 @@ class Desk:
 
     def observe(self, *facts: Fact) -> Answer:
         """Take what happened."""
+        points.reach("observing", facts)
         stamp = self._stamp("fleet")
         taken = take(self.project, list(facts), Moment.of(self.project, stamp))
         return self._record("fleet", taken, stamp.at)
@@ -129,6 +131,7 @@ class Desk:
         if not taken:
             # Nothing new, but what it rests on may still be on its way to the disk.
             return Answer(seq=self.journal.seq, durable=self._newest.durable)
+        points.reach("decided", taken)
         answer = Answer(facts=tuple(taken))
         if self.journal.fault is not None:
             return answer  # the disk failed and the daemon ends: this never was, and nobody acts on it
@@ -137,6 +140,7 @@ class Desk:
         line = self.journal.encode(batch)
         answer.seq = self.journal.seq
         self._waiting.append(_Open(evolve(batch, seq=answer.seq), line, answer))
+        points.reach("appended", taken)
         self._work.set()
         return answer
 
@@ -156,12 +160,14 @@ class Desk:
             return
         with trio.CancelScope(shield=True):  # what was taken from `_waiting` is written, acted on and answered
             await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
+        points.reach("flushed", [item.line for item in ready])
         touched: set[str] = set()
         for item in ready:
             self.recent.append(item.batch)
             for fact in item.batch.facts:
                 self._act(fact)
                 touched.add(getattr(fact, "agent", ""))
+            points.reach("acted", item.batch.facts)
             item.answer.durable.set()
             for follower in tuple(self._followers):
                 follower(item.batch)

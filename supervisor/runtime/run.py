@@ -11,6 +11,7 @@ import trio
 from supervisor.core.facts import Exited, Garbled, Input, Killed, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
+from supervisor.runtime import points
 from supervisor.runtime.containment import Cell
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.ladder import end
@@ -82,6 +83,7 @@ class Run:
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Give texts to the program."""
+        points.reach("handing")
         self.talk.hand(inputs, words)
         self._queue()
 
@@ -106,6 +108,7 @@ class Run:
                 try:
                     if data:
                         await self.process.stdin.send_all(data)
+                        points.reach("handed")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     break  # it closed its stdin; what it did not read stays undelivered with it
             await self.process.stdin.aclose()
@@ -178,12 +181,14 @@ class Run:
 
     async def finish(self, *, until: float | None) -> None:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
+        points.reach("ending")
         polite = self.polite if until is not None and self.talk.polite else None
         self._until = trio.current_time() + LEFTOVERS if until is None else until
         try:
             killed, unkillable = await self._empty(polite)
             await self._drain()
             self._last_words()
+            points.reach("emptied")
             self.heard.flush(await self._exit(killed, unkillable))
         finally:
             for scope in self._scopes:
