@@ -28,7 +28,7 @@ from supervisor.doors.listener import DoorError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
 from supervisor.launchers.limits import widen
-from supervisor.runtime import marks
+from supervisor.runtime import marks, points
 from supervisor.runtime.containment import contain
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.journal import Journal, JournalError
@@ -174,9 +174,10 @@ class Daemon:
         }
 
 
-def run(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str], hook: points.Hook | None = None) -> int:
     """The daemon in this process, until it is told to stop; returns its exit code (0; 74: disk or socket; 75: another
     daemon is there)."""
+    points.arm(hook)
     post = claim()
     parser = argparse.ArgumentParser(prog="supervisord", description="The fleet supervisor's daemon.")
     parser.add_argument("--tier", choices=("auto", "cgroup", "warden"), default="auto", help="how agents are contained")

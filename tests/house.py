@@ -13,9 +13,9 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import trio
 from attrs import field, frozen
@@ -29,7 +29,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _CGROUPS = "fleet-supervisor-*"
 
 
-async def eventually(condition: Callable[[], T | Awaitable[T]], within: float = 10.0, what: str = "") -> T:
+async def eventually(condition: Callable[[], T | Coroutine[Any, Any, T]], within: float = 10.0, what: str = "") -> T:
     """Wait until `condition()` (which may be async) is true and give what it gave."""
     got: object = None
     with trio.move_on_after(within):

@@ -18,7 +18,7 @@ from supervisor.core.facts import Born, Fact
 from supervisor.core.refusals import Refusal
 from supervisor.core.requests import VERB, Fork, Hold, Request, Stamp
 from supervisor.core.state import Project
-from supervisor.runtime import turn
+from supervisor.runtime import points, turn
 from supervisor.runtime.allowance import Allowance
 from supervisor.runtime.chain import Batch
 from supervisor.runtime.journal import Journal
@@ -125,6 +125,7 @@ class Desk:
 
     def observe(self, *facts: Fact) -> Answer:
         """Take what happened."""
+        points.reach("observing", facts)
         stamp = self._stamp("fleet")
         taken = take(self.project, list(facts), Moment.of(self.project, stamp))
         return self._record("fleet", taken, stamp.at)
@@ -163,6 +164,7 @@ class Desk:
         if not taken:
             # Nothing new, but what it rests on may still be on its way to the disk.
             return Answer(seq=self.journal.seq, durable=self._newest.durable)
+        points.reach("decided", taken)
         answer = Answer(facts=tuple(taken))
         if self.journal.fault is not None:
             return answer  # the disk failed and the daemon ends: this never was, and nobody acts on it
@@ -171,6 +173,7 @@ class Desk:
         line = self.journal.encode(batch)
         answer.seq, answer.size = self.journal.seq, len(line)
         self._waiting.append(_Open(evolve(batch, seq=answer.seq), line, answer))
+        points.reach("appended", taken)
         self._work.set()
         self._look(answer)
         return answer
@@ -199,11 +202,11 @@ class Desk:
             return
         with trio.CancelScope(shield=True):  # what was taken from `_waiting` is written, acted on and answered
             await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
+            points.reach("flushed", [item.line for item in ready])
             await self._settle(ready)
 
     async def _settle(self, ready: list[_Open]) -> None:
         """These are on disk: act, answer and tell, in order."""
-        touched: set[str] = set()
         watch = turn.Watch()
         for item in ready:
             if watch.over:
@@ -212,6 +215,7 @@ class Desk:
             self.recent.append(item.batch, len(item.line))
             for fact in item.batch.facts:
                 self._act(fact)
+            points.reach("acted", item.batch.facts)
             item.answer.durable.set()
             for follower in tuple(self._followers):
                 follower(item.batch)

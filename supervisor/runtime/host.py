@@ -11,6 +11,7 @@ import trio
 
 from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
 from supervisor.core.state import Node
+from supervisor.runtime import points
 from supervisor.runtime.containment import Cell
 from supervisor.runtime.ladder import KILL_WITHIN, Clock
 from supervisor.runtime.run import Run
@@ -169,6 +170,7 @@ class Host:
             if not self.parent.children:
                 self.parent.childless.set()
         self.house.left(self)
+        points.reach("left")
         self.done.set()
 
     async def _runs(self) -> None:

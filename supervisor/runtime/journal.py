@@ -15,6 +15,7 @@ from typing import Literal
 
 from attrs import frozen
 
+from supervisor.runtime import points
 from supervisor.runtime.chain import Batch, Fault, Genesis, records, seal_batch, seal_genesis
 from supervisor.runtime.lock import TakenError, is_taken, take
 
@@ -119,6 +120,7 @@ class Journal:
         written = os.write(self._file, whole)
         if written < len(whole):
             raise OSError(errno.ENOSPC, f"no room: {written} of {len(whole)} bytes were written")
+        points.reach("written", whole)
         os.fdatasync(self._file)
 
     def _failed(self, error: OSError, count: int) -> JournalError:

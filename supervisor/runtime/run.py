@@ -11,7 +11,7 @@ import trio
 from supervisor.core.facts import Exited, Garbled, Input, Killed, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
-from supervisor.runtime import turn
+from supervisor.runtime import points, turn
 from supervisor.runtime.containment import Cell
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.ladder import end
@@ -86,6 +86,7 @@ class Run:
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Give texts to the program."""
+        points.reach("handing")
         self.talk.hand(inputs, words)
         self._queue()
 
@@ -111,6 +112,7 @@ class Run:
                         await self.process.stdin.send_all(data)
                         del self._unsent[: len(data)]
                         self._taken.set()
+                        points.reach("handed")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     break  # it closed its stdin; what it did not read stays undelivered with it
             await self.process.stdin.aclose()
@@ -205,6 +207,7 @@ class Run:
 
     async def finish(self, *, until: float | None) -> None:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
+        points.reach("ending")
         polite = self.polite if until is not None and self.talk.polite else None
         self._until = trio.current_time() + LEFTOVERS if until is None else until
         try:
@@ -213,6 +216,7 @@ class Run:
             self._taken.set()
             await self._drain()
             self._last_words()
+            points.reach("emptied")
             self.heard.flush(await self._exit(killed, unkillable))
         finally:
             for scope in self._scopes:

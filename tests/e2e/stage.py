@@ -94,8 +94,9 @@ class Stage:
 
     async def fork(self, kind: str = "sleep", **params: Any) -> dict[str, Any]:
         """Start an agent, and wait until it is ready; its id and name."""
-        answer: dict[str, Any] = await self.fleet.call("fork", kind=kind, wait=True, **params)
-        return answer["agent"]
+        answer = await self.fleet.call("fork", kind=kind, wait=True, **params)
+        agent: dict[str, Any] = answer["agent"]
+        return agent
 
     async def standing(self, *names: str) -> dict[str, dict[str, Any]]:
         """The tree once all of these are ready."""

@@ -70,9 +70,7 @@ async def test_a_clean_up_within_the_grace_is_finished_and_what_is_deaf_is_kille
 
 
 async def test_a_deaf_agent_is_ended_by_the_clock_with_each_step_on_record_once(stage: Stage) -> None:
-    await stage.fleet.up(
-        project(stage.python("deaf", DEAF), '[agents.deaf]\nkind = "deaf"\nstop_grace = "300ms"')
-    )
+    await stage.fleet.up(project(stage.python("deaf", DEAF), '[agents.deaf]\nkind = "deaf"\nstop_grace = "300ms"'))
     await all_on(stage, await stage.standing("deaf"), "deaf")
     for _ in range(3):
         await stage.fleet.call("stop", agent="deaf")
@@ -90,9 +88,7 @@ async def test_every_process_of_every_level_gets_one_sigterm_and_nothing_else(st
     tree = await stage.standing("lead")
     await stage.said(tree["lead"]["id"], "on", 2)
     await stage.fleet.call("stop", agent="lead")
-    assert sorted(notes.lines()) == sorted(
-        [("shell", "SIGTERM")] + [("lead", "SIGTERM")] * 2 + [("lead", "ended")] * 2
-    )
+    assert sorted(notes.lines()) == sorted([("shell", "SIGTERM")] + [("lead", "SIGTERM")] * 2 + [("lead", "ended")] * 2)
 
 
 async def test_a_branch_ends_deepest_first_and_its_siblings_are_left_alone(stage: Stage) -> None:
@@ -158,9 +154,7 @@ async def test_a_stop_under_way_is_shortened_by_the_end_of_the_branch_above_it(s
 
 
 async def test_a_restart_under_way_is_shortened_by_a_stop(stage: Stage) -> None:
-    await stage.fleet.up(
-        project(stage.python("deaf", DEAF), '[agents.lead]\nkind = "deaf"\nstop_grace = "3650d"')
-    )
+    await stage.fleet.up(project(stage.python("deaf", DEAF), '[agents.lead]\nkind = "deaf"\nstop_grace = "3650d"'))
     tree = await stage.standing("lead")
     await all_on(stage, tree, "lead")
     async with trio.open_nursery() as nursery:

@@ -289,5 +289,3 @@ async def test_an_agent_cannot_end_itself_but_is_told_so_and_ends_what_is_below_
     assert tree["lead"]["run"] == 1
     assert gone(tree) == 1
     assert await stage.fleet.call("status")
-
-
