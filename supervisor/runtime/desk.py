@@ -20,13 +20,14 @@ from supervisor.core.requests import VERB, Fork, Request, Stamp
 from supervisor.core.state import Project
 from supervisor.runtime.chain import Batch
 from supervisor.runtime.journal import Journal
+from supervisor.runtime.recent import Recent
 
 #: Forks are counted over this many seconds.
 RATE_WINDOW = 60.0
 #: Equal refusals within this many seconds share one record.
 SAME_REFUSAL = 1.0
-#: How many of the newest batches a desk keeps for `events`.
-RECENT = 2000
+#: So many different refusals are told apart.
+REFUSALS = 2000
 
 
 @define
@@ -71,7 +72,7 @@ class Desk:
     ) -> None:
         self.project = project
         self.journal = journal
-        self.recent: deque[Batch] = deque(maxlen=RECENT)
+        self.recent = Recent()
         self.unrecorded = 0  #: refusals that only repeated one on record
         self._act = act
         self._next_agent = next_agent
@@ -124,7 +125,7 @@ class Desk:
     def _refuse(self, by: str, verb: str, refusal: Refusal) -> Answer:
         fact = Refused(verb, **refusal.plain())  # type: ignore[arg-type]  # the same fields by construction
         now = trio.current_time()
-        if len(self._refusals) > RECENT:
+        if len(self._refusals) > REFUSALS:
             self._refusals.clear()
         # A loop that is refused a thousand times a second is one record a second, not a full disk.
         if now - self._refusals.get((by, fact), -SAME_REFUSAL) >= SAME_REFUSAL:

@@ -79,7 +79,7 @@ class Projects:
                 apply(project, fact, batch.at)
         house = House(directory, self.instance, self.containment, self._tools, self._nursery, self.fault, self.runs)
         house.desk = desk = Desk(project, journal, house.act, self._next_agent, self._room_to_work)
-        desk.recent.extend(batches[-desk.recent.maxlen :] if desk.recent.maxlen else ())
+        desk.recent.extend(batches)
         room = self.rooms[project_id] = Room(project_id, directory, desk, house)
         self._nursery.start_soon(desk.run, name=f"flusher of {project_id}")
         repaired = [facts.Repaired(cut)] if cut else []
