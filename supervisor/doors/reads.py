@@ -58,7 +58,7 @@ class Reads:
             rooms = [room for room in rooms if room.id == call.principal.project]
         faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
         for room in rooms:
-            faults += _garbled(room)
+            faults += _garbled(room) + _unkept(room)
         shown = [await self._project(room) for room in rooms if room.project.file]
         return self._about() | {"projects": shown, "faults": faults}
 
@@ -162,6 +162,15 @@ def _garbled(room: Room) -> list[Plain]:
         {"at": node.since, "where": f"{node.name} ({node.id})", "what": f"{node.garbled} unreadable lines"}
         for node in room.project.agents.values()
         if node.garbled
+    ]
+
+
+def _unkept(room: Room) -> list[Plain]:
+    agents = room.project.agents
+    return [
+        {"at": agents[agent].since, "where": f"{agents[agent].name} ({agent})", "what": why}
+        for agent, why in room.house.unkept()
+        if agent in agents
     ]
 
 

@@ -210,6 +210,15 @@ class House:
             self._printed[agent] = Printed(self.home(agent))
         return self._printed[agent]
 
+    def unkept(self) -> list[tuple[str, str]]:
+        """Whose output the disk does not take, and why."""
+        return [
+            (agent, f"{kept.fault}; {kept.lost} bytes of its output are lost")
+            for agent, printed in self._printed.items()
+            for kept in (printed.stdout, printed.stderr)
+            if kept.fault
+        ]
+
     def ended(self, run: Run) -> None:
         """A run is over: its process names nobody any more."""
         self.runs.pop((run.process.pid, run.process.start), None)
