@@ -1,4 +1,4 @@
-"""The environment a run starts with: the daemon's own, less what was meant for the daemon alone, plus what the agent is given."""
+"""The environment a run starts with: the daemon's own, less what was meant for the daemon alone, plus what is given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service manager is told (sd_notify(3)): ready, alive, leaving, and one line for people. Silent where nobody asked."""
+"""What a service manager is told (sd_notify(3)): ready, alive, leaving, a line for people. Silent if nobody asked."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 import socket
 from collections.abc import MutableMapping
 
-#: How much longer (microseconds) each sign of life during the leaving asks for: an agent's grace may be any length.
-_LONGER = 10_000_000
+#: Each sign of life while the daemon leaves asks for so much longer (microseconds): an agent's grace may be any length.
+_LONGER = "EXTEND_TIMEOUT_USEC=10000000"
 
 
 class Notify:
@@ -31,14 +31,14 @@ class Notify:
         self._send("READY=1", f"MAINPID={os.getpid()}", *self._new(status))
 
     def alive(self, status: str) -> None:
-        """Feed the watchdog; called by the loop itself, so that a stuck one starves it. While the daemon leaves, its time
-        for that is fed likewise."""
-        self._send("WATCHDOG=1", *([f"EXTEND_TIMEOUT_USEC={_LONGER}"] if self._leaving else []), *self._new(status))
+        """Feed the watchdog; called by the loop itself, so that a stuck one starves it. While the daemon leaves, its
+        time for that is fed likewise."""
+        self._send(*([_LONGER] if self._leaving else []), "WATCHDOG=1", *self._new(status))
 
     def leaving(self, status: str) -> None:
         """The daemon leaves in order."""
         self._leaving = True
-        self._send("STOPPING=1", *self._new(status))
+        self._send("STOPPING=1", _LONGER, *self._new(status))
 
     def failed(self, reason: str) -> None:
         """Last words: the manager shows them beside the exit status."""
