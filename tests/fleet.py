@@ -1,4 +1,5 @@
-"""A real daemon in a place of its own, driven as a person would: by the client's commands, and by the wire where a test needs to be quick."""
+"""A real daemon in a place of its own, driven by the client's commands as a person would, and by the wire where a test
+must be quick."""
 
 from __future__ import annotations
 
@@ -91,8 +92,8 @@ class Fleet:
             params: dict[str, Any] = {"cwd": str(self.at), "follow": True} | ({} if since is None else {"since": since})
             request = {"jsonrpc": "2.0", "id": 1, "method": "events", "params": params}
             await stream.send_all(json.dumps(request).encode() + b"\n")
-            async with aclosing(_notifications(stream)) as told:
-                yield told
+            async with aclosing(_notifications(stream)) as notifications:
+                yield notifications
 
     # --- the command line
 
@@ -131,7 +132,7 @@ async def _notifications(stream: trio.SocketStream) -> AsyncGenerator[dict[str, 
 @asynccontextmanager
 async def running(at: Path, tier: str = "auto", *options: str) -> AsyncIterator[Fleet]:
     """A daemon in the foreground (`--no-warden`), stopped in order at the end; its output goes to `daemon.log`."""
-    at.mkdir(exist_ok=True)
+    await trio.Path(at).mkdir(exist_ok=True)
     ready, told = os.pipe()
     with (at / "daemon.log").open("ab") as log:
         process = subprocess.Popen(

@@ -79,6 +79,7 @@ async def bind(path: Path) -> Bound:
         raise MisplacedError(
             f"the socket path {path} has {size} bytes, and Linux takes {LONGEST}: choose a shorter runtime directory"
         )
+    await trio.lowlevel.checkpoint()  # whoever deletes it as fast as we bind it holds up no one else
     try:
         prepare(path.parent)
         lock = await _lock(path.parent)

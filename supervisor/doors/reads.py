@@ -1,4 +1,4 @@
-"""What only looks: status, tree, usage, whoami, logs, events, config, save. Reading changes nothing and follows the walls."""
+"""What only looks: status, tree, usage, whoami, logs, events, config, save. It changes nothing and keeps the walls."""
 
 from __future__ import annotations
 

@@ -69,8 +69,7 @@ class Cgroups(Subreaper):
         with suppress(OSError):
             for entry in os.scandir(self.top.directory):
                 if entry.is_dir() and entry.name != DAEMON:
-                    cgroupfs.kill(entry.path)
-                    cgroupfs.wait(entry.path, cgroupfs.PATIENCE)
+                    cgroupfs.end(self.top.below(entry.name))
         cgroupfs.remove(self.top.directory)
         os.close(self._lock)
 

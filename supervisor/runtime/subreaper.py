@@ -206,7 +206,10 @@ class SubreaperCell:
 
     async def emptied(self) -> None:
         await trio.lowlevel.checkpoint()
-        while (change := self.change()) and self._lives():
+        while True:
+            change = self.change()
+            if not self._lives():
+                return
             await self.changed(change)
 
     def _lives(self) -> bool:

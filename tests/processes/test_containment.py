@@ -14,7 +14,7 @@ import trio
 from supervisor.runtime import cgroupfs, marks
 from supervisor.runtime.cgroup import CgroupCell
 from tests.house import eventually
-from tests.processes.stage import PATIENCE, Stage, alive, elsewhere
+from tests.processes.stage import PATIENCE, Stage, alive, elsewhere, there
 
 WAYS = ("child", "grandchild", "session", "double", "deaf")
 
@@ -69,7 +69,7 @@ async def test_a_stopped_leader_dies(stage: Stage) -> None:
 
 async def test_one_that_moved_itself_to_another_cgroup_is_found_reported_and_ended(stage: Stage) -> None:
     try:
-        place = elsewhere().below("fleet-test-elsewhere")
+        place = elsewhere().below(f"fleet-test-elsewhere-{os.getpid()}")
         os.mkdir(place.directory)
     except (AssertionError, OSError) as why:
         pytest.skip(f"no cgroup to move to: {why}")
@@ -87,7 +87,7 @@ async def test_one_that_moved_itself_to_another_cgroup_is_found_reported_and_end
 
 async def test_what_escaped_after_its_leader_ended_keeps_the_cell_from_being_empty(stage: Stage) -> None:
     try:
-        place = elsewhere().below("fleet-test-elsewhere")
+        place = elsewhere().below(f"fleet-test-elsewhere-{os.getpid()}")
         os.mkdir(place.directory)
     except (AssertionError, OSError) as why:
         pytest.skip(f"no cgroup to move to: {why}")
@@ -176,9 +176,9 @@ async def test_cells_are_directories_inside_their_parents_and_go_with_them(stage
     assert stage.containment.agent_of(os.getpid()) is None
     await child.clear(PATIENCE)
     child.close()
-    assert not Path(child.place.directory).exists()
+    assert not there(child.place.directory)
     parent.close()
-    assert not Path(parent.place.directory).exists()
+    assert not there(parent.place.directory)
 
 
 async def test_a_mark_names_the_agent_through_everything(stage: Stage) -> None:
@@ -227,7 +227,7 @@ async def test_what_cannot_be_killed_is_reported_and_the_rest_ends(stage: Stage)
     if not os.access(freezer / "cgroup.procs", os.W_OK):
         pytest.skip("no v1 freezer to make a process that SIGKILL does not end")
     _, victims = await stage.victims("child", "session")
-    ice = freezer / "fleet-test-ice"
+    ice = freezer / f"fleet-test-ice-{os.getpid()}"
     ice.mkdir()
     try:
         (ice / "cgroup.procs").write_text(str(victims["child"]))
@@ -248,8 +248,11 @@ async def test_what_cannot_be_killed_is_reported_and_the_rest_ends(stage: Stage)
 
 
 async def test_two_hundred_left_behind_are_ended_at_once(stage: Stage) -> None:
-    program = "import os\nfor _ in range(200): os.fork() or (os.setsid(), os.execvp('sleep', ['sleep', '1000']))\nprint('on', flush=True)"
-    leader = stage.python(program)
+    leader = stage.python(
+        "import os\n"
+        "for _ in range(200): os.fork() or (os.setsid(), os.execvp('sleep', ['sleep', '1000']))\n"
+        "print('on', flush=True)"
+    )
     await stage.line(leader)
     await leader.wait()
     killed, unkillable = await stage.cell().clear(PATIENCE)

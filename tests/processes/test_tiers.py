@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.runtime import cgroupfs, kernel
+from supervisor.runtime import cgroupfs, kernel, marks
 from supervisor.runtime.containment import contain
 from tests.house import cgroups, eventually_sync
-from tests.processes.stage import alive, cgroups_missing, elsewhere
+from tests.processes.stage import cgroups_missing, elsewhere
 
 ROOT = Path(__file__).parents[2]
 needs_cgroups = pytest.mark.skipif("cgroups_missing()")
@@ -48,7 +48,10 @@ def test_an_instance_that_no_mark_can_hold_is_an_error(instance: int) -> None:
 
 
 def test_where_one_stands_is_read_from_the_kernels_own_words() -> None:
-    hybrid = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n38 31 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
+    hybrid = (
+        "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
+        "38 31 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
+    )
     assert cgroupfs.find(hybrid, "1:cpu:/x\n0::/\n") == cgroupfs.Place("/sys/fs/cgroup/unified", "/")
     pure = "30 1 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n"
     assert cgroupfs.find(pure, "0::/user.slice/a.service\n") == cgroupfs.Place(
@@ -62,14 +65,25 @@ def test_where_one_stands_is_read_from_the_kernels_own_words() -> None:
     assert cgroupfs.find(pure, "1:cpu:/x\n") is None
 
 
+#: cgroup.kill alone does not end it.
+WITHOUT_FIRST_THREAD = """if True:
+    import ctypes, sys, threading, time
+    with open(sys.argv[1], "w") as procs:
+        procs.write("0")
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+    ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
 @needs_cgroups
 def test_what_a_dead_daemon_left_is_ended_and_removed_and_a_living_ones_is_not() -> None:
     base = elsewhere()
-    dead = base.below(cgroupfs.PREFIX + "dead")
+    dead = base.below(f"fleet-supervisor-{os.getpid()}-999")
     os.makedirs(f"{dead.directory}/a1/self")
-    left = subprocess.Popen(["sh", "-c", f"echo 0 >{dead.directory}/a1/self/cgroup.procs; exec sleep 1000"])
+    left = subprocess.Popen([sys.executable, "-ISc", WITHOUT_FIRST_THREAD, f"{dead.directory}/a1/self/cgroup.procs"])
     try:
-        eventually_sync(lambda: cgroupfs.populated(dead.directory))
+        eventually_sync(lambda: (found := marks.stat(left.pid)) and found.state == "Z")
+        assert cgroupfs.populated(dead.directory)
         living, lock = cgroupfs.claim(base)
         contain(1, "cgroup").close()
         assert left.wait() == -9
@@ -90,14 +104,15 @@ def test_a_delegated_subtree_of_another_user_is_enough() -> None:
     if os.geteuid() != 0 or python is None:
         pytest.skip("takes root to delegate, and a Python that others may execute")
     packages = [path for path in sys.path if path.endswith("site-packages")]
-    environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), *packages]), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+    found = os.pathsep.join([str(ROOT), *packages])
+    environment = {"PYTHONPATH": found, "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
     tried = subprocess.run(
         [python, "-c", "import os; os.setuid(65534); import trio, attrs, supervisor.runtime.containment"],
         env=environment, capture_output=True, text=True, check=False, cwd="/",
     )  # fmt: skip
     if tried.returncode != 0:
         pytest.skip(f"another user's Python cannot import the project: {tried.stderr[-200:]}")
-    unit = elsewhere().below("fleet-test-unit")
+    unit = elsewhere().below(f"fleet-test-unit-{os.getpid()}")
     os.mkdir(unit.directory)
     try:
         for path in (unit.directory, f"{unit.directory}/cgroup.procs", f"{unit.directory}/cgroup.subtree_control"):
@@ -128,7 +143,8 @@ DELEGATED = """if True:
         async with trio.open_nursery() as nursery:
             await nursery.start(reap, contained)
             cell = contained.cell("a1", None)
-            leader = cell.spawn(["sh", "-c", "setsid sleep 1000 & echo on; wait"], cwd="/", env=os.environ, stdio="socket", stderr=2, run=1)
+            leave = ["sh", "-c", "setsid sleep 1000 & echo on; wait"]
+            leader = cell.spawn(leave, cwd="/", env=os.environ, stdio="socket", stderr=2, run=1)
             assert await leader.stdout.receive_some(10) == b"on\\n"
             print(os.path.basename(marks.cgroup(leader.pid)))
             print(len(cell.members()))
@@ -142,8 +158,3 @@ DELEGATED = """if True:
         print("clean" if not [one for one in os.scandir(unit) if one.is_dir()] else os.listdir(unit))
     trio.run(main)
 """
-
-
-def test_a_fixture_is_no_daemon() -> None:
-    """The helpers of these tests see the living as alive."""
-    assert alive(os.getpid())
