@@ -29,6 +29,10 @@ class JournalError(Exception):
     """The journal cannot be opened, or can no longer be written."""
 
 
+class HeldError(JournalError):
+    """Another process writes it."""
+
+
 class Journal:
     """An open journal. `encode` belongs to the loop; `write` may run in a thread, one call at a time, with the lines
     in the order in which they were encoded."""
@@ -69,7 +73,7 @@ class Journal:
                     _cut(file, path, size)
                 undo.pop_all()
         except TakenError as error:
-            raise JournalError(f"{directory} is written by {error.holder} already") from error
+            raise HeldError(f"{directory} is written by {error.holder} already") from error
         except OSError as error:
             raise JournalError(f"journal in {directory}: {error}") from error
         return cls(lock, file, path, last, size), batches, cut
