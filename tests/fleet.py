@@ -8,8 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,8 @@ class Fleet:
             params: dict[str, Any] = {"cwd": str(self.at), "follow": True} | ({} if since is None else {"since": since})
             request = {"jsonrpc": "2.0", "id": 1, "method": "events", "params": params}
             await stream.send_all(json.dumps(request).encode() + b"\n")
-            yield _notifications(stream)
+            async with aclosing(_notifications(stream)) as notifications:
+                yield notifications
 
     # --- the command line
 
@@ -117,7 +118,7 @@ def _walk(agents: list[dict[str, Any]], parent: str | None) -> Iterator[tuple[di
         yield from _walk(agent["children"], agent["id"])
 
 
-async def _notifications(stream: trio.SocketStream) -> AsyncIterator[dict[str, Any]]:
+async def _notifications(stream: trio.SocketStream) -> AsyncGenerator[dict[str, Any]]:
     rest = b""
     async for chunk in stream:
         *lines, rest = (rest + chunk).split(b"\n")

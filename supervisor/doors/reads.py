@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,18 @@ from supervisor.config import agents_toml
 from supervisor.core import save, view
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
-from supervisor.doors import history
+from supervisor.doors import feed, history, wire
+from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, find_room, target
+from supervisor.doors.changed import Changed
 from supervisor.doors.service import Call
-from supervisor.runtime import transcript
+from supervisor.runtime import transcript, turn
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
 
 #: What `logs` shows when no number is given.
 LINES = 40
+#: One answer holds at most so many lines of a transcript, and so many bytes of them.
+MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024
 
 
 class Reads:
@@ -31,6 +34,8 @@ class Reads:
         self._projects = projects
         self._about = about
         self._personal = personal
+        self._changed = Changed()
+        self._feeds: dict[str, feed.Feed] = {}
         self.table = {
             "status": self.status,
             "tree": self.tree,
@@ -53,8 +58,13 @@ class Reads:
             rooms = [room for room in rooms if room.id == call.principal.project]
         faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
         for room in rooms:
-            faults += [*_garbled(room), *_disk(room)]
-        return self._about() | {"projects": [_project(room) for room in rooms if room.project.file], "faults": faults}
+            faults += _garbled(room) + _unkept(room) + _put_off(room)
+        shown = [await self._project(room) for room in rooms if room.project.file]
+        return self._about() | {"projects": shown, "faults": faults}
+
+    async def _project(self, room: Room) -> Plain:
+        changed = await self._changed.since(room.project.file, room.project.sha256)
+        return _project(room) | {"changed": changed}
 
     async def tree(self, call: Call) -> Plain:
         """Who started whom."""
@@ -83,37 +93,37 @@ class Reads:
         """What an agent printed."""
         room, params = self._room(call)
         node = target(room, call.principal, params["agent"], "logs")
-        name = "stderr.log" if params.get("stderr") else "transcript.jsonl"
-        path = room.directory / "agents" / node.id / name
-        lines = [transcript.text(line) for line in transcript.tail(path, params.get("lines", LINES))]
+        path = room.directory / "agents" / node.id / ("stderr.log" if params.get("stderr") else "transcript.jsonl")
+        host = room.house.hosts.get(node.id)
+        printed = room.house.printed(node.id) if host is not None and params.get("follow") else None
+        follower = transcript.Follower(printed.stderr if params.get("stderr") else printed.stdout) if printed else None
+        found = await aside(lambda: _tail(path, params.get("lines", LINES)))
         if not params.get("follow"):
-            return {"lines": lines}
-        for line in lines:
-            call.notify({"line": line})
-        if node.id not in room.house.hosts:
-            return {"lines": []}
-        printed = room.house.printed(node.id)
-        follower = transcript.Follower(printed.stderr if params.get("stderr") else printed.stdout)
-        while fresh := await follower.lines():
-            for raw in fresh:
-                call.notify({"line": transcript.text(raw)})
-            await call.drained()
+            return {"lines": found}
+        await _print(call, found)
+        while follower is not None and (fresh := await follower.lines()):
+            await _print(call, map(transcript.text, fresh))
         return {"lines": []}
 
     async def events(self, call: Call) -> Plain:
         """The facts of the journal, newest last; an agent sees those of its own branch."""
         room, params = self._room(call)
         since = params.get("since")
-        if params.get("follow"):
-            await history.follow(call, room, since)
-        return await history.page(room, call.principal, since)
+        if not params.get("follow"):
+            return await history.page(room, call.principal, since)
+        await history.tell(room, call, since)
+        leave = self._feeds.setdefault(room.id, feed.Feed(room)).follow(call.principal, call.relay)
+        try:
+            await trio.sleep_forever()
+        finally:
+            leave()
 
     async def config(self, call: Call) -> Plain:
         """Each value of the accepted content, with its origin."""
         room, _ = self._room(call)
         content = (room.directory / ACCEPTED).read_text("utf-8")
         file = room.project.file
-        loaded = await trio.to_thread.run_sync(lambda: agents_toml.parse(content, file, personal=self._personal))
+        loaded = await aside(lambda: agents_toml.parse(content, file, personal=self._personal))
         return {"values": agents_toml.explain(loaded)}
 
     async def save(self, call: Call) -> Plain:
@@ -138,16 +148,7 @@ def _project(room: Room) -> Plain:
             "segment": room.desk.journal.segment,
         },
         "refused": project.refused + room.desk.unrecorded,
-        "changed": _changed(project.file, project.sha256),
     }
-
-
-def _changed(file: str, sha256: str) -> bool | None:
-    """Whether the file differs from what was accepted; None where it cannot be read."""
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() != sha256
-    except OSError:
-        return None
 
 
 def _garbled(room: Room) -> list[Plain]:
@@ -158,12 +159,46 @@ def _garbled(room: Room) -> list[Plain]:
     ]
 
 
-def _disk(room: Room) -> list[Plain]:
+def _unkept(room: Room) -> list[Plain]:
+    agents = room.project.agents
+    return [
+        {"at": agents[agent].since, "where": f"{agents[agent].name} ({agent})", "what": why}
+        for agent, why in room.house.unkept()
+        if agent in agents
+    ]
+
+
+def _put_off(room: Room) -> list[Plain]:
     """What a disk did not take, and cost no fact."""
-    trouble = room.desk.journal.trouble
-    found: list[Plain] = [{"at": None, "where": f"journal of {room.project.name}", "what": trouble}] if trouble else []
-    for agent, lost, why in room.house.unstored():
-        node = room.project.agents.get(agent)
-        name = f"{node.name} ({agent})" if node is not None else agent
-        found.append({"at": None, "where": name, "what": f"{lost} bytes of its output were not stored: {why}"})
-    return found
+    journal = room.desk.journal
+    return (
+        [{"at": None, "where": f"journal of {room.project.name}", "what": journal.trouble}] if journal.trouble else []
+    )
+
+
+def _tail(path: Path, count: int) -> list[str]:
+    """The last lines, as many as are asked for and as one answer holds."""
+    found: list[str] = []
+    size = 0
+    for line in reversed(transcript.tail(path, min(count, MOST_LINES))):
+        size += len(line)
+        if size > MOST_BYTES and found:
+            break
+        found.append(transcript.text(line))
+    return found[::-1]
+
+
+async def _print(call: Call, lines: Iterable[str]) -> None:
+    """Send lines in pieces, no faster than they are read."""
+    piece: list[bytes] = []
+    watch = turn.Watch()
+    for line in lines:
+        piece.append(wire.notification("logs", {"line": line}))
+        if watch.over:
+            call.relay(b"".join(piece))
+            piece.clear()
+            await call.drained()
+            await trio.lowlevel.checkpoint()
+            watch.again()
+    call.relay(b"".join(piece))
+    await call.drained()

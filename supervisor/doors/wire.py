@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
+
+from supervisor.core.weight import heavy
 
 #: A request's line may be this long (bytes, without its newline). Replies may be longer: a client's splitter says so
 #: itself.
 LIMIT: Final = 1 << 20
+
+#: More values than this stand in no request of ours.
+VALUES: Final = 10_000
 
 PARSE: Final = -32700
 INVALID: Final = -32600
@@ -27,9 +31,6 @@ Id = int | str | None
 #: No number or id of ours is longer, and converting a longer one to an int takes quadratic time.
 _DIGITS: Final = 64
 _ID_LENGTH: Final = 256
-#: No request holds more values; reading a line full of them would hold up everyone for a quarter of a second.
-_PARTS: Final = 10_000
-_STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _MEMBERS: Final = frozenset(("jsonrpc", "id", "method", "params"))
 
 
@@ -161,8 +162,8 @@ def notification(method: str, params: dict[str, object]) -> bytes:
 
 def parse(line: bytes) -> Request:
     """The request on a line. Raises WireError with JSON-RPC's code for what is wrong with it."""
-    if _bulky(line):
-        raise WireError(INVALID, f"a request holds more than {_PARTS} values")
+    if heavy(line, VALUES):
+        raise WireError(INVALID, f"a request holds more than {VALUES} values")
     value = _load(line)
     if isinstance(value, list):
         raise WireError(INVALID, "a batch is not taken: write one request a line")
@@ -235,15 +236,6 @@ def _line(value: object) -> bytes:
 
 class _BadValueError(ValueError):
     """Well-formed JSON that no request of ours holds."""
-
-
-def _bulky(line: bytes) -> bool:
-    """More values than any request of ours holds; what stands within strings is none."""
-    return _parts(line) > _PARTS and _parts(_STRING.sub(b"", line)) > _PARTS
-
-
-def _parts(line: bytes) -> int:
-    return line.count(b",") + line.count(b"[") + line.count(b"{")
 
 
 def _load(line: bytes) -> object:

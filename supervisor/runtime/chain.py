@@ -95,11 +95,11 @@ class Fault:
     torn: bool = False
 
 
-class _BrokenError(Exception):
+class BrokenError(Exception):
     """A complete line that is no record of this chain."""
 
 
-class _MangledError(_BrokenError):
+class _MangledError(BrokenError):
     """A line that is no JSON object with a seal at its end."""
 
 
@@ -161,7 +161,7 @@ def records(file: BinaryIO, end: int, after: Link | None = None) -> Iterator[Gen
         record: Genesis | Carry | Batch
         try:
             record = _batch_after(line, link) if link is not None and number > 1 else _first(line, after)
-        except _BrokenError as error:
+        except BrokenError as error:
             # A write that did not end leaves a beginning of a line, or a line of which blocks are missing. A line
             # that reads well and is not ours is no accident of that sort, and a first record is never written in place.
             torn = last and number > 1 and (not line.endswith(b"\n") or isinstance(error, _MangledError))
@@ -169,6 +169,11 @@ def records(file: BinaryIO, end: int, after: Link | None = None) -> Iterator[Gen
             return
         yield record
         number, offset, link = number + 1, offset + len(line), Link(record.seq, record.hash)
+
+
+def alone(line: bytes) -> Batch:
+    """The batch of this line, wherever it belongs. Raises BrokenError."""
+    return _batch(*_open(line))
 
 
 def _first(line: bytes, after: Link | None) -> Genesis | Carry:
@@ -190,7 +195,7 @@ def _batch_after(line: bytes, link: Link) -> Batch:
 def _follows(body: dict[str, Any], due: Link) -> None:
     for key, value in (("seq", due.seq), ("prev", due.hash)):
         if body.get(key) != value or type(body[key]) is not type(value):
-            raise _BrokenError(f"{key} is {body.get(key)!r:.80} where {value!r:.80} is due")
+            raise BrokenError(f"{key} is {body.get(key)!r:.80} where {value!r:.80} is due")
 
 
 def _open(line: bytes) -> tuple[dict[str, Any], str]:
@@ -210,7 +215,7 @@ def _open(line: bytes) -> tuple[dict[str, Any], str]:
         raise _MangledError(f"no JSON: {error}") from error
     digest = sha256(plain).hexdigest()
     if digest.encode("ascii") != sealed[1]:
-        raise _BrokenError("the hash is not that of the record: it was changed after it was written")
+        raise BrokenError("the hash is not that of the record: it was changed after it was written")
     return body, digest
 
 
@@ -227,31 +232,31 @@ def _carry(body: dict[str, Any], digest: str) -> Carry:
         "snapshot": str,
     })  # fmt: skip
     if body["segment"] < 2 or body["seq"] < 1:
-        raise _BrokenError(f"segment {body['segment']} cannot continue record {body['seq']}")
+        raise BrokenError(f"segment {body['segment']} cannot continue record {body['seq']}")
     return Carry(**body, hash=digest)
 
 
 def _format(body: dict[str, Any]) -> None:
     if body.get("format") != FORMAT:
-        raise _BrokenError(f"written in format {body.get('format')!r:.40}; this version reads format {FORMAT}")
+        raise BrokenError(f"written in format {body.get('format')!r:.40}; this version reads format {FORMAT}")
 
 
 def _batch(body: dict[str, Any], digest: str) -> Batch:
     closed = body.pop("closed", False)
     _members(body, {"at": float, "by": str, "facts": list, "prev": str, "seq": int})
     if closed not in (True, False) or (closed and body["facts"]):
-        raise _BrokenError("closed and yet with facts")
+        raise BrokenError("closed and yet with facts")
     try:
         facts = tuple([codec.load(raw) for raw in body["facts"]])
     except codec.UnreadableError as error:
-        raise _BrokenError(str(error)) from error
+        raise BrokenError(str(error)) from error
     return Batch(body["at"], body["by"], facts, closed, body["seq"], body["prev"], digest)
 
 
 def _members(body: dict[str, Any], kinds: dict[str, type]) -> None:
     if body.keys() != kinds.keys():
         odd = ", ".join(sorted(body.keys() ^ kinds.keys()))
-        raise _BrokenError(f"missing or unknown members: {odd}")
+        raise BrokenError(f"missing or unknown members: {odd}")
     for key, kind in kinds.items():
         if type(body[key]) is not kind:
-            raise _BrokenError(f"{key} is no {kind.__name__}: {body[key]!r:.60}")
+            raise BrokenError(f"{key} is no {kind.__name__}: {body[key]!r:.60}")

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from supervisor.core.apply import apply
 from supervisor.core.state import Project
-from supervisor.runtime import chain, disk, rotation, segments
+from supervisor.runtime import chain, disk, points, rotation, segments
 from supervisor.runtime.chain import Batch, Carry, Fault, Genesis, Link, seal_genesis
 from supervisor.runtime.lock import TakenError, take
 from supervisor.runtime.segments import NAME, Files
@@ -29,6 +29,10 @@ SEGMENT = 16 * 1024 * 1024
 
 class JournalError(Exception):
     """The journal cannot be opened, or can no longer be written."""
+
+
+class HeldError(JournalError):
+    """Another process writes it."""
 
 
 @frozen
@@ -102,7 +106,7 @@ class Journal:
                 rotation.tidy(directory, found.first.segment)
                 undo.pop_all()
         except TakenError as error:
-            raise JournalError(f"{directory} is written by {error.holder} already") from error
+            raise HeldError(f"{directory} is written by {error.holder} already") from error
         except segments.LostError as error:
             raise JournalError(
                 f"{directory}: {error}. Nothing was changed; `supervisorctl verify` shows more"
@@ -193,6 +197,7 @@ class Journal:
 
     def _append(self, whole: bytes) -> None:
         disk.append(self._file, whole)
+        points.reach("written", whole)
         os.fdatasync(self._file)
 
     def _failed(self, error: OSError, count: int) -> JournalError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,12 +23,14 @@ from supervisor.runtime.containment import Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.house import House
 from supervisor.runtime.journal import Journal
+from supervisor.runtime.recent import MOST
 
 #: Below this many free bytes on the state directory's disk no new work is taken (DESIGN 10).
 LOW_DISK = 32 * 1024 * 1024
 #: The content that was accepted last, kept beside the journal.
 ACCEPTED = "accepted.toml"
-FAULTS = 50
+#: How many faults are kept for `status`, how many of one place, and how much of each (characters).
+FAULTS, ALIKE, LONGEST = 50, 8, 400
 
 
 @define
@@ -60,11 +63,14 @@ class Projects:
 
     def fault(self, where: str, what: BaseException | str) -> None:
         """Keep what went wrong, for `status`."""
-        said = what if isinstance(what, str) else f"{type(what).__name__}: {what}"
+        said = (what if isinstance(what, str) else "; ".join(_words(what)))[:LONGEST]
         known = next((fault for fault in self.faults if (fault["where"], fault["what"]) == (where, said)), None)
         if known is not None:  # a flood of one fault must not push the others out of sight
             known |= {"at": time.time(), "times": known["times"] + 1}
         else:
+            alike = [fault for fault in self.faults if fault["where"] == where]
+            if len(alike) >= ALIKE:  # nor may a flood of such as differ a little
+                self.faults.remove(alike[0])
             self.faults.append({"at": time.time(), "where": where, "what": said, "times": 1})
 
     def stored(self) -> Iterator[str]:
@@ -81,7 +87,8 @@ class Projects:
         project = past.project()
         house = House(directory, self.instance, self.containment, self._tools, self._nursery, self.fault, self.runs)
         house.desk = desk = Desk(project, journal, house.act, self._next_agent, self._room_to_work)
-        desk.recent.extend(past.batches)
+        for batch in past.batches[-MOST:]:
+            desk.recent.append(batch, len(repr(batch)))  # about what it takes in the journal
         room = self.rooms[project_id] = Room(project_id, directory, desk, house)
         self._nursery.start_soon(desk.run, name=f"flusher of {project_id}")
         repaired = [facts.Repaired(cut)] if cut else []
@@ -147,6 +154,15 @@ class Projects:
         for room in self.rooms.values():
             await room.desk.drain()
             room.desk.journal.close(time.time())
+
+
+def _words(error: BaseException) -> list[str]:
+    """What went wrong and in which line, of each error in a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return [words for one in error.exceptions for words in _words(one)]
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    return [f"{type(error).__name__}: {error}{place}"]
 
 
 def _standing_in(rooms: list[Room], cwd: str) -> list[Room]:

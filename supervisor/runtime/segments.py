@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from supervisor.core.apply import apply
 from supervisor.core.state import Project
@@ -147,24 +147,22 @@ def _replay(files: Files, number: int, after: Link | None, base: Project) -> Lin
 # --- by number, for `events`
 
 
-def read(directory: Path, since: int, until: int, most: int) -> list[dict[str, Any]]:
-    """The batches numbered `since` to `until` that are here, as plain JSON, oldest first; no more once they have
-    `most` bytes. Nothing is checked but that they can be read: that is `verify`'s. Raises LostError."""
+def read(directory: Path, since: int, until: int, most: int) -> list[Batch]:
+    """The batches numbered `since` to `until` that are here, oldest first; no more once they have `most` bytes. Each is
+    checked by itself, the chain is `verify`'s to check. Raises LostError."""
     files = Files(directory)
-    found: list[dict[str, Any]] = []
+    found: list[Batch] = []
     try:
         for number in range(_holder(files, since), files.number + 1):
             with nullcontext(files.current) if number == files.number else files.path(number).open("rb") as file:
                 for line in _lines(file, since):
                     seq = _seq(line)
-                    if seq is None:
-                        raise LostError(f"{files.path(number).name} is broken: see `supervisorctl verify`")
-                    if seq > until or most <= 0:
+                    if seq is not None and (seq > until or most <= 0):
                         return found
-                    if seq >= since:
-                        found.append(chain.decode(line.decode("ascii")))
+                    if seq is None or seq >= since:
+                        found.append(chain.alone(line))
                         most -= len(line)
-    except (OSError, ValueError) as error:
+    except (OSError, chain.BrokenError) as error:
         raise LostError(f"the journal in {directory} cannot be read: {error}") from error
     finally:
         files.close()

@@ -178,7 +178,7 @@ def test_the_oldest_segments_can_be_put_away(tmp_path: Path, count: int) -> None
     assert f"{60 - verdict.since + 1} records from {verdict.since} on" in str(verdict)
     assert ("segment 1 is not here" if count == 1 else "segments 1 to 2 are not here") in str(verdict)
     found = segments.read(tmp_path, 0, 60, 1 << 20)
-    assert [each["seq"] for each in found] == list(range(verdict.since, 61))
+    assert [each.seq for each in found] == list(range(verdict.since, 61))
 
 
 def test_a_segment_missing_between_two_is_found(tmp_path: Path) -> None:
@@ -290,12 +290,12 @@ def test_verify_beside_a_writer_that_goes_on_in_another_segment_sees_one_moment(
 def test_every_record_is_found_by_its_number(tmp_path: Path, near: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "_NEAR", near)
     several(tmp_path)
-    life = [len(each.facts) for each in islice(batches(), 60)]
+    life = [each.facts for each in islice(batches(), 60)]
     for since in range(64):
         found = segments.read(tmp_path, since, 58, 1 << 20)
-        assert [each["seq"] for each in found] == list(range(max(1, since), 59))
-        assert [len(each["facts"]) for each in found] == life[max(1, since) - 1 : 58]
-    assert [each["seq"] for each in segments.read(tmp_path, 7, 60, 1)] == [7]
+        assert [each.seq for each in found] == list(range(max(1, since), 59))
+        assert [each.facts for each in found] == life[max(1, since) - 1 : 58]
+    assert [each.seq for each in segments.read(tmp_path, 7, 60, 1)] == [7]
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     path = numbered(tmp_path, 2)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:-1], lines[-1][:40] + b"\n"]))
-    with pytest.raises(segments.LostError, match=f"{path.name} is broken"):
+    with pytest.raises(segments.LostError, match=r"cut off|no hash"):
         segments.read(tmp_path, 0, 60, 1 << 20)
     path.unlink()
     with pytest.raises(segments.LostError, match=path.name):
