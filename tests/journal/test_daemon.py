@@ -76,7 +76,7 @@ def small_disk(at: Path, size: int) -> Iterator[Path]:
 
 
 async def renamed(fleet: Fleet) -> int:
-    """Rename the agent until the daemon ends: a page of the disk is the journal's still, and what fits into it is taken.
+    """Rename the agent until the daemon ends: the last page of the journal has room left, and takes what fits into it.
     Returns the last number that was acknowledged."""
     last = -1
     with contextlib.suppress(EOFError, OSError):
