@@ -29,7 +29,7 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _CGROUPS = "fleet-supervisor-*"
 
 
-async def eventually(condition: Callable[[], T | Awaitable[T]], within: float = 10.0, what: str = "") -> T:
+async def eventually(condition: Callable[[], Awaitable[T]] | Callable[[], T], within: float = 10.0, what: str = "") -> T:
     """Wait until `condition()` (which may be async) is true and give what it gave."""
     got: object = None
     with trio.move_on_after(within):
