@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import secrets
 import signal
@@ -24,14 +25,14 @@ from supervisor.doors import paths
 from supervisor.doors.accepting import Accepting
 from supervisor.doors.asks import Asks
 from supervisor.doors.control import serve
-from supervisor.doors.listener import DoorError, TakenError
+from supervisor.doors.listener import DoorError, MisplacedError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
 from supervisor.launchers.limits import widen
-from supervisor.runtime import marks
+from supervisor.runtime import marks, points
 from supervisor.runtime.containment import contain
 from supervisor.runtime.desk import Desk
-from supervisor.runtime.journal import Journal, JournalError
+from supervisor.runtime.journal import HeldError, Journal, JournalError
 from supervisor.runtime.lag import Lag
 from supervisor.runtime.notify import Notify
 from supervisor.runtime.peers import Peers, identity
@@ -41,14 +42,21 @@ from supervisor.runtime.sweep import sweep
 from supervisor.runtime.tools import lay_out
 from supervisor.warden import Post, claim
 
-#: Exit codes (sysexits.h): the disk or the socket failed; another daemon is there.
-IO_ERROR, TAKEN = 74, 75
+#: Exit codes (sysexits.h): the disk or the socket failed; another daemon is there; what it is told to be it cannot be
+#: here, and starting it again would not help.
+IO_ERROR, TAKEN, UNFIT = 74, 75, 78
+
+
+class UnfitError(Exception):
+    """This daemon cannot be what it is told to be, here."""
 
 
 class Daemon:
     """One running daemon."""
 
-    def __init__(self, state: Path, runtime: Path, tier: Literal["auto", "cgroup", "warden"], post: Post) -> None:
+    def __init__(
+        self, state: Path, runtime: Path, tier: Literal["auto", "cgroup", "warden"], post: Post, notify: Notify
+    ) -> None:
         self.state = state
         self.runtime = runtime
         self._post = post
@@ -56,12 +64,15 @@ class Daemon:
         self.started = time.time()
         self.instance = secrets.randbelow(marks.HIGHEST_INSTANCE) + 1
         self.lag = Lag()
-        self.notify = Notify(os.environ)
+        self.notify = notify
         self.stopping = trio.Event()
         journal, batches, cut = Journal.open(state / "daemon", "daemon")
         self._desk = Desk(Project("daemon"), journal, lambda _fact: None, lambda: 1)
         # After the lock: a second daemon must not touch what the first one contains.
-        self.containment = contain(self.instance, tier)
+        try:
+            self.containment = contain(self.instance, tier)
+        except OSError as error:
+            raise UnfitError(f"agents cannot be contained ({tier}): {error}") from error
         opened = (fact for batch in reversed(batches) for fact in batch.facts if isinstance(fact, facts.Opened))
         self._before = next((int(fact.instance) for fact in opened), None)
         self._repaired = [facts.Repaired(cut)] if cut else []
@@ -81,7 +92,7 @@ class Daemon:
                     await self._start(nursery)
                     nursery.start_soon(self._listen, signals)
                     await self.stopping.wait()
-                    self.notify.stopping()
+                    self.notify.leaving(self._status())
                     await self.projects.close()
                     self._desk.observe(facts.Closing())
                     nursery.cancel_scope.cancel()
@@ -95,23 +106,28 @@ class Daemon:
         tools = lay_out(self.runtime / "bin")
         self.projects = Projects(self.state, self.containment, self.instance, tools, nursery)
         nursery.start_soon(self._desk.run)
-        self._desk.observe(*self._repaired, facts.Opened(str(self.instance), self.containment.tier))
-        nursery.start_soon(self.lag.run, self._tell_manager)
+        opened = self._desk.observe(*self._repaired, facts.Opened(str(self.instance), self.containment.tier))
+        nursery.start_soon(self.lag.run, lambda: self.notify.alive(self._status()))
         await nursery.start(reap, self.containment)
         self._set_verbs()
         await nursery.start(serve, Path(paths.control_socket(str(self.runtime))), self._service())
+        # Whatever carries this instance's mark must be found by the next one: not a process before that is on disk.
+        await opened.durable.wait()
         for stored in self.projects.stored():
             try:
                 self.projects.open(stored)
             except JournalError as error:
                 self.projects.fault(stored, error)  # one broken journal is shown; the other projects run
         self._post.ready()
-        self.notify.ready()
+        self.notify.ready(self._status())
 
-    def _tell_manager(self) -> None:
-        states = [node.state for room in self.projects.rooms.values() for node in room.project.agents.values() if node.live]
-        working = states.count("working")
-        self.notify.alive(f"{len(states)} agents, {working} working; {self.containment.tier} tier")
+    def _status(self) -> str:
+        """One line for people who ask the service manager."""
+        rooms = self.projects.rooms.values()
+        if self.stopping.is_set():
+            return f"leaving; {sum(len(room.house.hosts) for room in rooms)} agents have yet to end"
+        states = [node.state for room in rooms for node in room.project.agents.values() if node.live]
+        return f"{len(states)} agents, {states.count('working')} working; {self.containment.tier} tier"
 
     async def _listen(self, signals: AsyncIterator[int]) -> None:
         async for _ in signals:
@@ -173,9 +189,12 @@ class Daemon:
         }
 
 
-def run(argv: Sequence[str]) -> int:
-    """The daemon in this process, until it is told to stop; returns its exit code (0, 1, 74 disk, 75 another is there)."""
-    post = claim()
+def run(argv: Sequence[str], hook: points.Hook | None = None) -> int:
+    """The daemon in this process, until it is told to stop; returns its exit code (0; 74: disk or socket; 75: another
+    daemon is there; 78: it cannot be here)."""
+    points.arm(hook)
+    post, notify = claim(), Notify(os.environ)
+    faulthandler.enable()  # a watchdog ends a stuck loop with SIGABRT: the log says where it stood
     parser = argparse.ArgumentParser(prog="supervisord", description="The fleet supervisor's daemon.")
     parser.add_argument("--tier", choices=("auto", "cgroup", "warden"), default="auto", help="how agents are contained")
     options = parser.parse_args(argv)
@@ -185,19 +204,29 @@ def run(argv: Sequence[str]) -> int:
     code = 0
     try:
         widen()
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
-        trio.run(Daemon(state, runtime, options.tier, post).run)
-    except* TakenError as group:
-        code = _fail(TAKEN, group)
+        _make(state)
+        _make(runtime)
+        trio.run(Daemon(state, runtime, options.tier, post, notify).run)
+    except* (TakenError, HeldError) as group:
+        code = _fail(TAKEN, group, notify)
+    except* (UnfitError, MisplacedError) as group:
+        code = _fail(UNFIT, group, notify)
     except* (JournalError, DoorError, OSError) as group:
-        code = _fail(IO_ERROR, group)
+        code = _fail(IO_ERROR, group, notify)
     return code
 
 
-def _fail(code: int, group: BaseExceptionGroup[Exception]) -> int:
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        raise UnfitError(f"{directory} cannot be made: {error.strerror}") from error
+
+
+def _fail(code: int, group: BaseExceptionGroup[Exception], notify: Notify) -> int:
     for error in leaves(group):
         print(f"supervisord: {error}", file=sys.stderr)
+        notify.failed(str(error))
     return code
 
 

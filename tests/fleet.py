@@ -1,4 +1,5 @@
-"""A real daemon in a place of its own, driven as a person would: by the client's commands, and by the wire where a test needs to be quick."""
+"""A real daemon in a place of its own, driven by the client's commands as a person would, and by the wire where a test
+must be quick."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def _walk(agents: list[dict[str, Any]], parent: str | None) -> Iterator[tuple[di
         yield from _walk(agent["children"], agent["id"])
 
 
-async def _notifications(stream: trio.SocketStream) -> AsyncGenerator[dict[str, Any], None]:
+async def _notifications(stream: trio.SocketStream) -> AsyncGenerator[dict[str, Any]]:
     rest = b""
     async for chunk in stream:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -131,7 +132,7 @@ async def _notifications(stream: trio.SocketStream) -> AsyncGenerator[dict[str, 
 @asynccontextmanager
 async def running(at: Path, tier: str = "auto", *options: str) -> AsyncIterator[Fleet]:
     """A daemon in the foreground (`--no-warden`), stopped in order at the end; its output goes to `daemon.log`."""
-    at.mkdir(exist_ok=True)
+    await trio.Path(at).mkdir(exist_ok=True)
     ready, told = os.pipe()
     with (at / "daemon.log").open("ab") as log:
         process = subprocess.Popen(

@@ -50,7 +50,7 @@ def _install(what: str, place: Path, path: str) -> None:
     # without the flag npm leaves what it compiled in TMPDIR
     environment = {**os.environ, "PATH": path, "NODE_DISABLE_COMPILE_CACHE": "1"}
     # S603: the argv is npm and a pin of our own
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines()
         pytest.skip(f"npm cannot install {what}: {said[-1] if said else done.returncode}")

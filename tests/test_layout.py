@@ -30,7 +30,10 @@ MAY = {
     "ctl": {"ctl"},
 }
 #: What the client shares with the daemon: plain tables and sans-IO code on the stdlib alone.
-SHARED = {"supervisor.doors.verbs", "supervisor.doors.wire", "supervisor.doors.paths", "supervisor.core.units"}
+SHARED = {"supervisor.doors.verbs", "supervisor.doors.wire", "supervisor.doors.paths"} | {
+    "supervisor.core.units",
+    "supervisor.core.weight",
+}
 #: Parts that start before, or faster than, any dependency could be imported.
 STDLIB_ONLY = {"warden", "scripted", "ctl"}
 #: What the warden shares with the daemon: kernel calls and /proc, on the stdlib alone.

@@ -13,17 +13,19 @@ from attrs import define, field
 
 Path = tuple[str | int, ...]
 
-_TRIVIA: Final = re.compile(r"(?:[ \t\n]+|#[^\n]*)*+")
-_BLANKS: Final = re.compile(r"[ \t]*+")
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]++")
-_STRING: Final = re.compile(
-    r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"{3,5}'
-    r"|'''(?:[^']++|'(?!''))*+'{3,5}"
-    r'|"(?:[^"\\\n]++|\\.)*+"'
-    r"|'[^'\n]*+'"
-)
+# No possessive quantifiers: `re` of the first Python 3.11 releases takes them and matches wrongly.
+_TRIVIA: Final = re.compile(r"(?:[ \t\n]+|#[^\n]*)*")
+_BLANKS: Final = re.compile(r"[ \t]*")
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+#: What matters within a string, by what opened it: an escape, or its end. Two more quotes may stand before the end.
+_INSIDE: Final = {
+    '"""': re.compile(r'\\[\s\S]|"{3,5}'),
+    "'''": re.compile(r"'{3,5}"),
+    '"': re.compile(r'\\.|"'),
+    "'": re.compile(r"'"),
+}
 #: A number, a date, `true`: what ends at the next comma, bracket, comment or line.
-_SCALAR: Final = re.compile(r"[^,\]}#\n]*+")
+_SCALAR: Final = re.compile(r"[^,\]}#\n]*")
 
 
 def _nothing() -> dict[str | int, _Place]:
@@ -152,7 +154,7 @@ class _Scan:
 
     def quoted(self) -> str:
         start = self.at
-        self.skip(_STRING)
+        self.string()
         raw = self.text[start : self.at]
         if raw.startswith('"') and "\\" in raw:
             return str(tomllib.loads(f"key = {raw}")["key"])
@@ -162,15 +164,18 @@ class _Scan:
         """The value at `place` with all that is in it. An open array or table waits in `pending`."""
         pending: list[_Open] = []
         while True:
+            before = self.at
             self.skip(_BLANKS)
             first = self.text[self.at]
             if first in "[{":
                 self.at += 1
                 pending.append(_Open(place, first == "["))
+            elif first in "\"'":
+                self.string()
             else:
-                self.skip(_STRING if first in "\"'" else _SCALAR)
+                self.skip(_SCALAR)
             entry = self.entry(pending)
-            if entry is None:
+            if entry is None or self.at == before:  # whatever this is: better no line than no end
                 return
             place = entry
 
@@ -194,6 +199,17 @@ class _Scan:
             self.at += 1  # "="
             return place
         return None
+
+    def string(self) -> None:
+        """Past the string that begins here."""
+        first = self.text[self.at]
+        opened = first * 3 if self.text.startswith(first * 3, self.at) else first
+        self.at += len(opened)
+        while (found := _INSIDE[opened].search(self.text, self.at)) is not None:
+            self.at = found.end()
+            if not found[0].startswith("\\"):
+                return
+        self.at = len(self.text)
 
     def skip(self, pattern: re.Pattern[str]) -> None:
         found = pattern.match(self.text, self.at)

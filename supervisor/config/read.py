@@ -20,7 +20,7 @@ LARGEST: Final = 1024 * 1024
 _PLACE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 #: A key of so many parts that reading it would take minutes, as each part is looked up from the top.
 _CHAIN: Final = re.compile(
-    r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){200}""",
+    r"""(?<![\w-])(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){200}""",
 )
 #: What tomllib says shortly, said for people.
 _REMEDIES: Final = {

@@ -132,6 +132,8 @@ def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
 
 def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
     node.session, node.model = fact.session or node.session, fact.model or node.model
+    # What a program keeps of a conversation may be less than what was said to it before it died.
+    node.introduced = node.introduced and not fact.fresh
 
 
 def _queued(project: Project, node: Node, fact: facts.Queued) -> None:

@@ -84,7 +84,8 @@ class Repaired:
 
 @frozen
 class Refused:
-    """A request was refused and changed nothing. `times` counts equal refusals within the same moment."""
+    """A request was refused and changed nothing. `times` counts it and those of its caller before it that, being many,
+    were not recorded one by one."""
 
     verb: str
     code: str
@@ -177,12 +178,14 @@ class Unstarted:
 
 @frozen
 class Ready:
-    """The program answered and takes input. `session` is what its conversation is resumed by."""
+    """The program answered and takes input. `session` is what its conversation is resumed by; `fresh` says that
+    nothing was said in it yet."""
 
     agent: str
     run: int
     session: str = ""
     model: str = ""
+    fresh: bool = False
 
 
 @frozen

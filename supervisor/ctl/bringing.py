@@ -24,9 +24,9 @@ def bring(errand: Errand) -> int:
     file = os.path.realpath(_file(errand))
     errand.asked.project = ""  # the file says it
     params = {**errand.params, "file": file, "content": content(file), "path": errand.place.environ.get("PATH", "")}
-    client, fresh = _client(errand, start=verb == "up")
+    client, began = _client(errand, start=verb == "up")
     result = errand.ask(params, client)
-    return errand.answer(result, _receipt(errand, verb, result or {}, file, fresh))
+    return errand.answer(result, [*began, *_receipt(errand, verb, result or {}, file)])
 
 
 def _file(errand: Errand) -> str:
@@ -61,22 +61,27 @@ def content(file: str) -> str:
         raise Failure(BAD_CONFIG, f"{file}:{line}: not UTF-8", "TOML is UTF-8: save the file as that") from None
 
 
-def _client(errand: Errand, *, start: bool) -> tuple[Client, int]:
-    """A connection, and the pid of the daemon that had to be started for it (0: one was there)."""
+def _client(errand: Errand, *, start: bool) -> tuple[Client, Iterable[str]]:
+    """A connection, and what is to be said of the daemon that had to be started for it."""
     try:
-        return errand.client(), 0
+        return errand.client(), ()
     except Failure as failure:
         if failure.code != NO_DAEMON or not start:
             raise
-    from supervisor.ctl import daemon
+    from supervisor.ctl import daemon, manager
 
+    kept = manager.find(errand.place)
+    if kept is not None and manager.enabled(kept.show()):
+        client = kept.start(errand.place, quiet=errand.asked.json)
+        return client, [f"started {manager.UNIT} (pid {client.pid})"]
     client = daemon.start(errand.place, quiet=errand.asked.json)
-    return client, client.pid
+    began = [f"started the daemon (pid {client.pid})"]
+    if kept is None and manager.orphaned(errand.place):
+        began.append(f"without {manager.UNIT}, which is enabled: no user manager answers here")
+    return client, began
 
 
-def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, fresh: int) -> Iterable[str]:
-    if fresh:
-        yield f"started the daemon (pid {fresh})"
+def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str) -> Iterable[str]:
     project = errand.screen.style(errand.word(result.get("project")), "bold")
     planned = "plan" in result or bool(errand.params.get("plan"))
     told = result.get("plan") if isinstance(result.get("plan"), dict) else result

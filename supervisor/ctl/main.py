@@ -82,6 +82,10 @@ def _do(errand: Errand) -> int:
         from supervisor.ctl import files
 
         return files.do(errand)
+    if name == "install-unit":
+        from supervisor.ctl import installing
+
+        return installing.install(errand)
     if name == "demo":
         from supervisor.ctl import demo
 

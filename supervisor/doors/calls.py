@@ -1,4 +1,5 @@
-"""Calls as requests: from a door's checked parameters to what the core is asked, and back to an answer. No rule lives here."""
+"""Calls as requests: from a door's checked parameters to what the core is asked, and back to an answer. It holds no
+rule."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class Connection:
             self._refuse_the_rest()
         try:
             return await self._service.dispatch(
-                Call(principal, verb.name, request.params, notify, self._outbox.drained)
+                Call(principal, verb.name, request.params, notify, self._outbox.put, self._outbox.drained)
             )
         finally:
             self._following = False

@@ -1,10 +1,9 @@
-"""What only looks: status, tree, usage, whoami, logs, events, config, save. Reading changes nothing and follows the walls."""
+"""What only looks: status, tree, usage, whoami, logs, events, config, save. It changes nothing and keeps the walls."""
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,19 @@ import trio
 from supervisor.config import agents_toml
 from supervisor.core import save, view
 from supervisor.core.authority import Agent, Principal
-from supervisor.core.facts import Fact
-from supervisor.core.names import sees
 from supervisor.core.refusals import RefusedError, refuse
+from supervisor.doors import feed, wire
+from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, find_room, target
+from supervisor.doors.changed import Changed
 from supervisor.doors.service import Call
-from supervisor.runtime import codec, transcript
-from supervisor.runtime.chain import Batch
+from supervisor.runtime import transcript, turn
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
 
 #: What `logs` and `events` show when no number is given.
 LINES = 40
+#: One answer holds at most so many lines of a transcript, and so many bytes of them.
+MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024
 
 
 class Reads:
@@ -33,6 +34,8 @@ class Reads:
         self._projects = projects
         self._about = about
         self._personal = personal
+        self._changed = Changed()
+        self._feeds: dict[str, feed.Feed] = {}
         self.table = {
             "status": self.status,
             "tree": self.tree,
@@ -56,7 +59,12 @@ class Reads:
         faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
         for room in rooms:
             faults += _garbled(room) + _unkept(room)
-        return self._about() | {"projects": [_project(room) for room in rooms if room.project.file], "faults": faults}
+        shown = [await self._project(room) for room in rooms if room.project.file]
+        return self._about() | {"projects": shown, "faults": faults}
+
+    async def _project(self, room: Room) -> Plain:
+        changed = await self._changed.since(room.project.file, room.project.sha256)
+        return _project(room) | {"changed": changed}
 
     async def tree(self, call: Call) -> Plain:
         """Who started whom."""
@@ -85,61 +93,47 @@ class Reads:
         """What an agent printed."""
         room, params = self._room(call)
         node = target(room, call.principal, params["agent"], "logs")
-        name = "stderr.log" if params.get("stderr") else "transcript.jsonl"
-        path = room.directory / "agents" / node.id / name
-        lines = [transcript.text(line) for line in transcript.tail(path, params.get("lines", LINES))]
+        path = room.directory / "agents" / node.id / ("stderr.log" if params.get("stderr") else "transcript.jsonl")
+        host = room.house.hosts.get(node.id)
+        printed = room.house.printed(node.id) if host is not None and params.get("follow") else None
+        follower = transcript.Follower(printed.stderr if params.get("stderr") else printed.stdout) if printed else None
+        found = await aside(lambda: _tail(path, params.get("lines", LINES)))
         if not params.get("follow"):
-            return {"lines": lines}
-        for line in lines:
-            call.notify({"line": line})
-        if node.id not in room.house.hosts:
-            return {"lines": []}
-        printed = room.house.printed(node.id)
-        follower = transcript.Follower(printed.stderr if params.get("stderr") else printed.stdout)
-        while fresh := await follower.lines():
-            for raw in fresh:
-                call.notify({"line": transcript.text(raw)})
-            await call.drained()
+            return {"lines": found}
+        await _print(call, found)
+        while follower is not None and (fresh := await follower.lines()):
+            await _print(call, map(transcript.text, fresh))
         return {"lines": []}
 
     async def events(self, call: Call) -> Plain:
         """The facts of the journal, newest last; an agent sees those of its own branch."""
         room, params = self._room(call)
         since = params.get("since")
-        batches = [batch for batch in room.desk.recent if since is None or batch.seq >= since]
-        events = [event for batch in batches for event in _events(room, call.principal, batch)]
-        if since is None:
-            events = events[-LINES:]
         if not params.get("follow"):
-            return {"events": events}
-        waiting: list[Batch] = []
-        come = trio.Event()
-
-        def see(batch: Batch) -> None:
-            waiting.append(batch)
-            come.set()
-
-        unfollow = room.desk.follow(see)
+            return {"events": await _recorded(room, call.principal, since)}
+        told = _first(room, call.principal) if since is None else since
+        watch = turn.Watch()
+        # What is recorded while this goes on is in the next round; none is left out and none comes twice.
+        while batches := [batch for batch in room.desk.recent if batch.seq >= told]:
+            for batch in batches:
+                call.relay(feed.lines(room, call.principal, batch))
+                told = batch.seq + 1
+                if watch.over:
+                    await call.drained()
+                    await trio.lowlevel.checkpoint()
+                    watch.again()
+        leave = self._feeds.setdefault(room.id, feed.Feed(room)).follow(call.principal, call.relay)
         try:
-            for event in events:
-                call.notify(event)
-            await call.drained()
-            while True:
-                await come.wait()
-                come = trio.Event()
-                for batch in waiting:
-                    for event in _events(room, call.principal, batch):
-                        call.notify(event)
-                waiting.clear()
+            await trio.sleep_forever()
         finally:
-            unfollow()
+            leave()
 
     async def config(self, call: Call) -> Plain:
         """Each value of the accepted content, with its origin."""
         room, _ = self._room(call)
         content = (room.directory / ACCEPTED).read_text("utf-8")
         file = room.project.file
-        loaded = await trio.to_thread.run_sync(lambda: agents_toml.parse(content, file, personal=self._personal))
+        loaded = await aside(lambda: agents_toml.parse(content, file, personal=self._personal))
         return {"values": agents_toml.explain(loaded)}
 
     async def save(self, call: Call) -> Plain:
@@ -160,16 +154,7 @@ def _project(room: Room) -> Plain:
         "agents": project.living,
         "journal": {"seq": room.desk.journal.seq, "head": room.desk.journal.head},
         "refused": project.refused + room.desk.unrecorded,
-        "changed": _changed(project.file, project.sha256),
     }
-
-
-def _changed(file: str, sha256: str) -> bool | None:
-    """Whether the file differs from what was accepted; None where it cannot be read."""
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() != sha256
-    except OSError:
-        return None
 
 
 def _garbled(room: Room) -> list[Plain]:
@@ -189,16 +174,52 @@ def _unkept(room: Room) -> list[Plain]:
     ]
 
 
-def _events(room: Room, by: Principal, batch: Batch) -> list[Plain]:
-    return [
-        {"seq": batch.seq, "at": batch.at, "by": batch.by} | codec.dump(fact)
-        for fact in batch.facts
-        if _seen(room, by, fact)
-    ]
+def _first(room: Room, by: Principal) -> int:
+    """From which record on there are about as many events as are shown when no number is given."""
+    count, first = 0, 0
+    for batch in reversed(list(room.desk.recent)):
+        count += len(feed.events(room, by, batch))
+        first = batch.seq
+        if count >= LINES:
+            break
+    return first
 
 
-def _seen(room: Room, by: Principal, fact: Fact) -> bool:
-    if not isinstance(by, Agent):
-        return True
-    node = room.project.agents.get(getattr(fact, "agent", ""))
-    return node is not None and sees(room.project, by, node) and room.project.within(node, by.agent)
+async def _recorded(room: Room, by: Principal, since: int | None) -> list[dict[str, object]]:
+    first = _first(room, by) if since is None else since
+    found: list[dict[str, object]] = []
+    watch = turn.Watch()
+    for batch in [batch for batch in room.desk.recent if batch.seq >= first]:
+        found += feed.events(room, by, batch)
+        if watch.over:
+            await trio.lowlevel.checkpoint()
+            watch.again()
+    return found[-LINES:] if since is None else found
+
+
+def _tail(path: Path, count: int) -> list[str]:
+    """The last lines, as many as are asked for and as one answer holds."""
+    found: list[str] = []
+    size = 0
+    for line in reversed(transcript.tail(path, min(count, MOST_LINES))):
+        size += len(line)
+        if size > MOST_BYTES and found:
+            break
+        found.append(transcript.text(line))
+    return found[::-1]
+
+
+async def _print(call: Call, lines: Iterable[str]) -> None:
+    """Send lines in pieces, no faster than they are read."""
+    piece: list[bytes] = []
+    watch = turn.Watch()
+    for line in lines:
+        piece.append(wire.notification("logs", {"line": line}))
+        if watch.over:
+            call.relay(b"".join(piece))
+            piece.clear()
+            await call.drained()
+            await trio.lowlevel.checkpoint()
+            watch.again()
+    call.relay(b"".join(piece))
+    await call.drained()

@@ -32,13 +32,14 @@ class Caller(Protocol):
 @frozen
 class Call:
     """One admitted request. `notify` sends one line of an answer that goes on, without waiting: who does not read
-    loses the connection, and with it this call. `drained` waits until what was sent is with the kernel, for replaying
-    much at once."""
+    loses the connection, and with it this call. `relay` sends such lines as `wire.notification` made them. `drained`
+    waits until what was sent is with the kernel, for replaying much at once."""
 
     principal: Principal
     verb: str
     params: dict[str, object]
     notify: Callable[[dict[str, object]], None] = field(repr=False)
+    relay: Callable[[bytes], None] = field(repr=False)
     drained: Callable[[], Awaitable[None]] = field(repr=False)
 
 

@@ -10,24 +10,12 @@ import re
 from collections.abc import Callable
 from typing import cast
 
-from supervisor.core.facts import (
-    Blocked,
-    Fact,
-    Garbled,
-    Input,
-    Outcome,
-    Ready,
-    Said,
-    Spent,
-    Spoke,
-    TurnEnded,
-    TurnStarted,
-)
+from supervisor.core.facts import Blocked, Fact, Input, Outcome, Ready, Said, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Scope, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import fields
 from supervisor.kinds.fields import LineError
-from supervisor.kinds.kind import Launch, Seat
+from supervisor.kinds.kind import Launch, Seat, garbled, too_long
 
 #: Our lines are told by their first key, before anything is decoded.
 OURS = re.compile(rb'\s*\{\s*"fleet"\s*:')
@@ -73,8 +61,11 @@ class LinesConversation:
             said = fields.decode(line)
             return _READERS[_one_of(said, "fleet", tuple(_READERS))](self, said)
         except LineError as error:
-            why = fields.clip(str(error), fields.LAST)
-            return [Garbled(self._seat.agent, self._seat.run, lines=1, bytes=len(line), why=why)]
+            return [garbled(self._seat, len(line), str(error))]
+
+    def overlong(self, _head: bytes, size: int) -> list[Fact]:
+        """Not even plain output is that long: it is shown as a fault, whatever it was."""
+        return [too_long(self._seat, size)]
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         for item in inputs:

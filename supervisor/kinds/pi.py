@@ -6,30 +6,19 @@ line. It never moves the person's own pi: login, settings, skills and AGENTS.md 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 
-from supervisor.core.facts import (
-    Blocked,
-    Fact,
-    Garbled,
-    Input,
-    Outcome,
-    Ready,
-    Spent,
-    Spoke,
-    TurnEnded,
-    TurnStarted,
-)
+from supervisor.core.facts import Blocked, Fact, Input, Outcome, Ready, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import fields, pi_lines
 from supervisor.kinds.fields import LineError
-from supervisor.kinds.kind import Launch, Seat
+from supervisor.kinds.kind import Launch, Seat, garbled, too_long
 
-#: pi's events have `type` first; the many that say nothing new are told by it, before anything is decoded.
-_TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
 _SYSTEM = b'{"type":"message_end","message":{"role":"system"'
+_ANSWER = b'{"type":"message_end","message":{"role":"assistant"'
+#: What is only shown to people.
+_SHOWN = frozenset({"tool_execution_start", "auto_retry_start", "extension_error"})
 #: What pi refuses a text with while it rewrites its conversation; the text is then said again afterwards.
 _COMPACTING = "compaction is in progress"
 
@@ -60,17 +49,23 @@ class PiConversation:
         return []
 
     def read(self, line: bytes) -> list[Fact]:
-        found = _TYPE.match(line)
-        kind = found[1].decode() if found else ""
-        if found and (kind not in _READERS or line.startswith(_SYSTEM)):
+        kind = pi_lines.kind(line)
+        if kind and (kind not in _READERS or line.startswith(_SYSTEM)):
             return []
         try:
             said = fields.decode(line)
             reader = _READERS.get(fields.words(said, "type"))
             return reader(self, said) if reader else []
         except LineError as error:
-            why = fields.clip(str(error), fields.LAST)
-            return [Garbled(self._seat.agent, self._seat.run, lines=1, bytes=len(line), why=why)]
+            return [garbled(self._seat, len(line), str(error))]
+
+    def overlong(self, head: bytes, size: int) -> list[Fact]:
+        """The messages of a whole run stand in one line at its end, each of which had its own before."""
+        kind = pi_lines.kind(head)
+        told = kind == "message_end" and not head.startswith(_ANSWER)
+        if kind and (kind not in _READERS or kind in _SHOWN or told):
+            return []
+        return [too_long(self._seat, size)]
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """All texts are one prompt, in their order: a prompt for each would cost a model call for each."""
@@ -143,6 +138,11 @@ class PiConversation:
     def _spent(self, holder: Mapping[str, object], name: str) -> list[Fact]:
         report = pi_lines.call(holder, name)
         return [Spent(self._seat.agent, self._seat.run, (report,))] if report else []
+
+    def _entry(self, said: dict[str, object]) -> list[Fact]:
+        """What pi asked of a model by itself, such as to keep a prompt cached, stands in no message."""
+        entry = pi_lines.member(said, "entry")
+        return self._spent(entry, f"entry:{entry.get('id')}") if entry.get("type") == "usage" else []
 
     def _tool(self, said: dict[str, object]) -> list[Fact]:
         return self._spoke(f"{fields.words(said, 'toolName')}: {pi_lines.shown(said.get('args'))}")
@@ -224,9 +224,13 @@ class PiConversation:
         if command == "get_state" and not self._ready:
             self._ready = True
             session, model = fields.words(data, "sessionId"), pi_lines.model(data.get("model"))
-            return [Ready(self._seat.agent, self._seat.run, session=session, model=model)]
+            # A conversation that was killed before its first answer is not kept.
+            fresh = data.get("messageCount") == 0
+            return [Ready(self._seat.agent, self._seat.run, session=session, model=model, fresh=fresh)]
         if command == "get_session_stats":
-            return self._context(data.get("contextUsage"))
+            percent = pi_lines.context(data.get("contextUsage"))
+            full = Report("call", Usage(), context=percent)
+            return [Spent(self._seat.agent, self._seat.run, (full,))] if percent is not None else []
         if command == "clear_queue":
             dropped = len(self._held) + sum(len(part) for part in data.values() if isinstance(part, list))
             self._held.clear()
@@ -251,18 +255,12 @@ class PiConversation:
         self._refused = error or "pi refused the text"
         return self._end()
 
-    def _context(self, context: object) -> list[Fact]:
-        """How full the window is. pi knows none of it right after a compaction."""
-        if not isinstance(context, dict) or context.get("percent") is None:
-            return []
-        percent = min(100.0, fields.number(context, "percent", fields.EXACT) or 0.0)
-        return [Spent(self._seat.agent, self._seat.run, (Report("call", Usage(), context=percent),))]
-
 
 _READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] = {
     "response": PiConversation._response,
     "agent_start": PiConversation._agent_start,
     "message_end": PiConversation._message_end,
+    "entry_appended": PiConversation._entry,
     "tool_execution_start": PiConversation._tool,
     "auto_retry_start": PiConversation._retry,
     "compaction_start": PiConversation._compaction_start,

@@ -57,7 +57,7 @@ class Process:
         return f"<Process {self.pid} {'runs' if self.returncode is None else self.returncode}>"
 
     async def wait(self) -> int:
-        """The return code as Popen gives it. Cancelling it loses nothing; any number of tasks may wait, again and again."""
+        """The return code as Popen gives it. Cancelling loses nothing; any number of tasks may wait, and again."""
         async with self._waiting:
             while (code := self.poll()) is None:
                 if self._pidfd < 0:
@@ -74,7 +74,7 @@ class Process:
             if peek is None:
                 return None
             found = marks.stat(self.pid)
-            if found is not None and found.comm.strip() == shim.NAME and peek.si_code == os.CLD_EXITED:
+            if found is not None and found.comm == shim.NAME and peek.si_code == os.CLD_EXITED:
                 self.failure = shim.failure(peek.si_status, self._program)
         self.returncode = self._popen.poll()
         if self.returncode is not None:

@@ -31,7 +31,7 @@ def command(argv: Sequence[str], env: Mapping[str, str], procs: str) -> list[str
     odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
     if odd and "=" in argv[0]:
         raise OSError(errno.EINVAL, "a program's name with = cannot be started beside such variables", argv[0])
-    script = f'echo {NAME} >/proc/$$/comm; echo 0 >"$1" || exit {UNJOINED}; shift; unset {unset or "_"}; exec "$@"'
+    script = f'printf %s {NAME} >/proc/$$/comm; echo 0 >"$1" || exit {UNJOINED}; shift; unset {unset or "_"}; exec "$@"'
     return ["sh", "-c", script, "sh", procs, *(("/usr/bin/env", *odd) if odd else ()), *argv]
 
 

@@ -1,5 +1,5 @@
-"""The trio task that owns one agent through all its runs, in its parent host's nursery: a child cannot outlive its parent.
-It decides nothing: facts tell it what to do, and it reports facts."""
+"""The trio task that owns one agent through all its runs, in its parent host's nursery: a child cannot outlive its
+parent. It decides nothing: facts tell it what to do, and it reports facts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import trio
 
 from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
 from supervisor.core.state import Node
+from supervisor.runtime import points
 from supervisor.runtime.containment import Cell
 from supervisor.runtime.ladder import KILL_WITHIN, Clock
 from supervisor.runtime.run import Run
@@ -169,6 +170,7 @@ class Host:
             if not self.parent.children:
                 self.parent.childless.set()
         self.house.left(self)
+        points.reach("left")
         self.done.set()
 
     async def _runs(self) -> None:

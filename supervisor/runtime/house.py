@@ -15,7 +15,7 @@ from supervisor.core.spec import KindSpec
 from supervisor.core.state import Node
 from supervisor.kinds.kind import Launch, Seat
 from supervisor.kinds.table import KINDS
-from supervisor.runtime import environment
+from supervisor.runtime import environment, points
 from supervisor.runtime.containment import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
@@ -160,6 +160,7 @@ class House:
         launch, talk = program.launch(kind, seat), program.converse(seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
+        points.reach("spawning")
         try:
             process = cell.spawn(
                 launch.argv,
@@ -172,9 +173,10 @@ class House:
         except BaseException:
             stderr.close()
             raise
+        points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
-        heard = Heard(self.desk, node.id, later)
+        heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
         return Run(node.id, fact.run, process, cell, program, talk, printed.stdout, stderr, heard)
 
     def _kind(self, name: str) -> KindSpec:

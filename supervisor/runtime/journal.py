@@ -15,6 +15,7 @@ from typing import Literal
 
 from attrs import frozen
 
+from supervisor.runtime import points
 from supervisor.runtime.chain import Batch, Fault, Genesis, records, seal_batch, seal_genesis
 from supervisor.runtime.lock import TakenError, is_taken, take
 
@@ -26,6 +27,10 @@ LOCK = "journal.lock"
 
 class JournalError(Exception):
     """The journal cannot be opened, or can no longer be written."""
+
+
+class HeldError(JournalError):
+    """Another process writes it."""
 
 
 class Journal:
@@ -68,7 +73,7 @@ class Journal:
                     _cut(file, path, size)
                 undo.pop_all()
         except TakenError as error:
-            raise JournalError(f"{directory} is written by {error.holder} already") from error
+            raise HeldError(f"{directory} is written by {error.holder} already") from error
         except OSError as error:
             raise JournalError(f"journal in {directory}: {error}") from error
         return cls(lock, file, path, last, size), batches, cut
@@ -119,6 +124,7 @@ class Journal:
         written = os.write(self._file, whole)
         if written < len(whole):
             raise OSError(errno.ENOSPC, f"no room: {written} of {len(whole)} bytes were written")
+        points.reach("written", whole)
         os.fdatasync(self._file)
 
     def _failed(self, error: OSError, count: int) -> JournalError:

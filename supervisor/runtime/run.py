@@ -4,22 +4,24 @@ It does not decide when a run ends; its host does."""
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import trio
 
 from supervisor.core.facts import Exited, Garbled, Input, Killed, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
+from supervisor.runtime import points, turn
 from supervisor.runtime.containment import Cell
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.ladder import end
+from supervisor.runtime.sieve import Overlong, Sieve
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
 CHUNK = 65536
-#: More lines than this in one chunk are looked through for the few that matter first.
-FEW = 16
+#: Of what a program is told, so much may wait to be read (bytes); beyond it the program is not heard either.
+UNREAD = 8 * 1024 * 1024
 #: Once nothing of a run is alive, its stdout is read until its end, or until it has been silent this long (seconds):
 #: a process that escaped may hold it open.
 SILENCE = 0.2
@@ -57,10 +59,11 @@ class Run:
         self.at_end = trio.Event()
         self._transcript = transcript
         self._stderr = stderr
-        self._kind = kind
         self._last_byte = self.begun
-        self._rest = b""
-        self._skipping = 0
+        self._sieve = Sieve(kind.mark, LINE_LIMIT)
+        self._unread = False
+        self._empty = trio.Event()
+        self._taken = trio.Event()
         self._until = float("-inf")
         self._sooner = trio.CancelScope()
         # Its tasks go on while the host is cancelled: the program may still speak, and is heard.
@@ -69,6 +72,7 @@ class Run:
         self._to_send = trio.Event()
         self._sent = trio.Event()
         self._closing = False
+        self._deaf = False
 
     def __repr__(self) -> str:
         return f"<Run {self.number} of {self.agent}, pid {self.process.pid}>"
@@ -82,6 +86,7 @@ class Run:
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Give texts to the program."""
+        points.reach("handing")
         self.talk.hand(inputs, words)
         self._queue()
 
@@ -92,7 +97,7 @@ class Run:
 
     def _queue(self) -> None:
         data = self.talk.outgoing()
-        if data:
+        if data and not self._deaf:
             self._unsent += data
             self._to_send.set()
 
@@ -102,68 +107,92 @@ class Run:
             while not (self._closing and not self._unsent):
                 await self._to_send.wait()
                 self._to_send = trio.Event()
-                data, self._unsent = bytes(self._unsent), bytearray()
                 try:
-                    if data:
+                    while data := bytes(self._unsent[:CHUNK]):
                         await self.process.stdin.send_all(data)
+                        del self._unsent[: len(data)]
+                        self._taken.set()
+                        points.reach("handed")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     break  # it closed its stdin; what it did not read stays undelivered with it
             await self.process.stdin.aclose()
+        self._hush()
+
+    def _hush(self) -> None:
+        """Nothing more goes to it."""
+        self._deaf = True
+        self._unsent.clear()
+        self._taken.set()
         self._sent.set()
 
     async def polite(self) -> None:
         """The kind's own way to stop: its last words, then the end of its stdin."""
         self.talk.close()
         self._closing = True
-        self._unsent += self.talk.outgoing()
+        self._queue()
         self._to_send.set()
         await self._sent.wait()
 
     # --- from the program
 
     async def read(self) -> None:
-        """The task that reads stdout, always and to its end, so that no program ever waits for us."""
+        """The task that reads stdout, always and to its end, so that no program waits for us: but one that says more
+        than can be kept, or that does not take what it is told."""
         with self._scopes[1]:
             try:
                 while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
-                    self._last_byte = trio.current_time()
-                    self._transcript.write(chunk)
-                    self._rest = self._lines(self._rest + chunk if self._rest else chunk)
+                    await self._hear(chunk)
+                    await self._slow_down()
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # reset by its death: the same as the end
             self._last_words()
 
-    def _lines(self, data: bytes) -> bytes:
-        """Hear the whole lines; returns the rest. Beyond the limit bytes are counted and dropped."""
-        *whole, rest = data.split(b"\n")
-        mark = self._kind.mark
-        if len(whole) > FEW and mark:
-            # Plain output by the megabyte: only its last line is anyone's to read.
-            plain = next((line for line in reversed(whole) if line and mark not in line), None)
-            first = [whole[0]] if self._skipping else []
-            whole = first + [line for line in whole[len(first) :] if mark in line or line is plain]
-        if whole and self._skipping:
-            self._skipped(len(whole.pop(0)))
-        for line in whole:
-            if len(line) > LINE_LIMIT:
-                self.heard.take([self._garbled(len(line))])
-            elif line:
-                self._line(line)
-        if self._skipping or len(rest) > LINE_LIMIT:
-            self._skipping += len(rest)
-            return b""
-        return rest
+    async def _hear(self, chunk: bytes) -> None:
+        lines: Iterator[bytes | Overlong] | None = None
+        more = True
+        while more:
+            async with turn.mine():
+                self._last_byte = trio.current_time()
+                if lines is None:
+                    self._transcript.write(chunk)
+                    lines = self._sieve.feed(chunk)
+                more = self._some(lines)
 
-    def _skipped(self, tail: int) -> None:
-        self.heard.take([self._garbled(self._skipping + tail)])
-        self._skipping = 0
+    def _some(self, lines: Iterator[bytes | Overlong]) -> bool:
+        """Hear lines for a piece of time; whether there may be more."""
+        watch = turn.Watch()
+        for line in lines:
+            self._line(line)
+            if watch.over:
+                return True
+        return False
 
-    def _garbled(self, size: int) -> Garbled:
-        return Garbled(self.agent, self.number, 1, size, f"a line of {size} bytes; the limit is {LINE_LIMIT}")
+    async def _slow_down(self) -> None:
+        # Of a run that is empty there is no more to come than the kernel holds.
+        if not self._empty.is_set() and (owed := self.heard.owed()) > 0:
+            self.heard.complain("says more than the journal takes of one agent: it is read slowly")
+            with trio.move_on_after(owed):
+                await self._empty.wait()
+        if not self._empty.is_set() and len(self._unsent) > UNREAD:
+            self.heard.complain(f"leaves over {UNREAD} bytes of its stdin unread: it is not heard until it reads")
+            self._taken = trio.Event()
+            await self._taken.wait()
 
-    def _line(self, line: bytes) -> None:
-        self.heard.take(self.talk.read(line))
-        self._queue()
+    def _line(self, line: bytes | Overlong) -> None:
+        if isinstance(line, Overlong):
+            self._overlong(line)
+        else:
+            self.heard.take(self.talk.read(line))
+            self._queue()
+
+    def _overlong(self, line: Overlong) -> None:
+        if line.head:
+            # Its beginning may say that nobody would have read it.
+            facts = self.talk.overlong(line.head, line.size)
+            self._unread = bool(facts)
+            self.heard.take(facts)
+        elif self._unread:
+            self.heard.take([Garbled(self.agent, self.number, 0, line.size, f"a line of more than {LINE_LIMIT} bytes")])
 
     async def read_stderr(self) -> None:
         """The task that reads stderr: for people, never for facts."""
@@ -178,12 +207,16 @@ class Run:
 
     async def finish(self, *, until: float | None) -> None:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
+        points.reach("ending")
         polite = self.polite if until is not None and self.talk.polite else None
         self._until = trio.current_time() + LEFTOVERS if until is None else until
         try:
-            killed, unkillable = await self._empty(polite)
+            killed, unkillable = await self._end(polite)
+            self._empty.set()
+            self._taken.set()
             await self._drain()
             self._last_words()
+            points.reach("emptied")
             self.heard.flush(await self._exit(killed, unkillable))
         finally:
             for scope in self._scopes:
@@ -197,7 +230,7 @@ class Run:
             self._until = until
             self._sooner.cancel()
 
-    async def _empty(self, polite: Callable[[], Awaitable[None]] | None) -> Ended:
+    async def _end(self, polite: Callable[[], Awaitable[None]] | None) -> Ended:
         """By the ladder; again from SIGTERM on, which nobody gets twice, when there is less time than there was."""
         while True:
             with trio.CancelScope() as self._sooner:
@@ -215,11 +248,8 @@ class Run:
         if self.at_end.is_set():
             return
         self.at_end.set()
-        rest, self._rest = self._rest, b""
-        if rest:
-            self._line(rest)
-        if self._skipping:
-            self._skipped(0)
+        for line in self._sieve.rest():
+            self._line(line)
         self.heard.take(self.talk.ended())
         self._queue()
 

@@ -7,6 +7,7 @@ import os
 
 import trio
 
+from supervisor.runtime import turn
 from supervisor.runtime.transcript import CHUNK, Transcript
 
 
@@ -24,9 +25,9 @@ class Stderr:
         self._hand_over()
         while True:
             try:
-                if not self._read():
-                    return
-                await trio.lowlevel.checkpoint()  # a flood may not keep others from their turn
+                async with turn.mine():  # a flood may not keep others from their turn
+                    if not self._read():
+                        return
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(self._ours)
 

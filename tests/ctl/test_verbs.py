@@ -120,7 +120,6 @@ def test_a_text_is_read_from_stdin_for_a_dash_as_it_is() -> None:
         ("instruct", "lead", " \n"),
         ("instruct", "lead", "-"),
         ("fork", "", "--kind", "pi"),
-        ("fork", "go"),
         ("grant", "a3"),
     ],
 )

@@ -81,7 +81,7 @@ class Fleet:
         """One agent's only run."""
         soft, hard = resource.getrlimit(RLIMIT_LOCKS)
         resource.setrlimit(RLIMIT_LOCKS, (MARK, hard))
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)  # noqa: ASYNC220 - as the launcher does
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         resource.setrlimit(RLIMIT_LOCKS, (soft, hard))
         me = identity(process.pid)
         assert me is not None

@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from supervisor.doors.control import serve
 from supervisor.doors.listener import Bound, DoorError, TakenError, bind
 from supervisor.doors.service import Call, Service
 from supervisor.runtime.peers import Peers
+from tests.house import eventually
 
 _LISTENS = """
 import socket, sys
@@ -39,7 +40,7 @@ sys.stdin.read()
 async def other(path: Path, how: str = "listen") -> AsyncIterator[subprocess.Popen[bytes]]:
     """Another process with a socket at the path."""
     argv = [sys.executable, "-I", "-c", _LISTENS, str(path), how]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: ASYNC220 - quick, and its end is waited for below
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         await trio.to_thread.run_sync(process.stdout.readline)
         yield process
@@ -62,9 +63,8 @@ async def _reaches(path: Path) -> bool:
 
 
 async def _until_reached(path: Path) -> None:
-    with trio.fail_after(20):
-        while not await _reaches(path):  # noqa: ASYNC110 - the file system sets no event
-            await trio.sleep(0.01)
+    reached: Callable[[], bool | Awaitable[bool]] = partial(_reaches, path)
+    await eventually(reached, 20)
 
 
 class Served:
@@ -83,10 +83,11 @@ async def served(path: Path) -> AsyncIterator[Served]:
     state = Served()
     peers = Peers(os.geteuid(), {}, set())
     service = Service(peers.resolve, state.dispatch, on_fault=lambda _sort, words: state.faults.append(words))
-    async with trio.open_nursery() as nursery:
-        await nursery.start(partial(serve, path, service))
-        yield state
-        nursery.cancel_scope.cancel()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(partial(serve, path, service))
+            yield state
+            nursery.cancel_scope.cancel()
 
 
 @pytest.fixture
@@ -280,9 +281,7 @@ async def test_another_daemons_live_socket_in_our_place_is_left_alone_until_it_g
         theirs.listen()
         door.with_name("theirs").rename(door)
         there = door.lstat().st_ino
-        with trio.fail_after(20):
-            while not any("answers at" in fault for fault in state.faults):  # noqa: ASYNC110 - as above
-                await trio.sleep(0.01)
+        await eventually(lambda: any("answers at" in fault for fault in state.faults), 20)
         assert door.lstat().st_ino == there
         theirs.close()
         await _until_reached(door)

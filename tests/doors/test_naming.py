@@ -15,6 +15,7 @@ import pytest
 import trio
 
 from tests.doors.programs import asker, program, shell
+from tests.house import eventually
 from tests.unprivileged import Unprivileged
 
 _SOURCE = Path(__file__).with_name("small_fleet.py").read_text()
@@ -319,9 +320,7 @@ async def test_a_process_that_moved_to_another_agents_cgroup_is_nobody(
     argv = program(door, "import os\n" + waits + body, str(base))
     async with small(unprivileged, door, {"a1": argv}, name) as fleet:
         daemon = (await fleet.said("ready"))["ready"]
-        while not _children(daemon):  # noqa: ASYNC110 - another process sets no event
-            await trio.sleep(0.01)
-        for pid in [daemon, *_children(daemon)]:
+        for pid in [daemon, *await eventually(lambda: _children(daemon))]:
             (base / "cgroup.procs").write_text(str(pid))
         out = await fleet.out("a1")
         await fleet.report()

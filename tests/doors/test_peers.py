@@ -14,7 +14,7 @@ from attrs import evolve
 
 from supervisor.core.authority import Agent, Nobody, Operator, Principal
 from supervisor.runtime import peers
-from supervisor.runtime.peers import Caller, Identity, Peers, identity, read_link
+from supervisor.runtime.peers import Caller, Identity, Link, Peers, identity, read_link
 from tests.doors.programs import program
 
 A1 = Agent("p-1", "a1", 1)
@@ -206,6 +206,40 @@ if os.fork() == 0:
         finally:
             caller.close()
             connection.close()
+
+
+def test_an_ancestry_that_changes_under_the_walk_is_walked_again(room: Room) -> None:
+    body = """
+if os.fork() == 0:
+    s = connect()
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+    os._exit(0)
+"""
+    with room.meets(body) as met:
+        child = met.line()
+        connection, _ = room._socket.accept()
+        with connection:
+
+            def orphans(_pid: int) -> None:
+                met.process.kill()
+                met.process.wait()
+
+            room.runs[_known(met.process.pid)] = A1
+            # All that is above is ours, so that wherever the orphan falls, it falls to the daemon.
+            above = {(link.pid, link.start) for link in _above(os.getpid())}
+            room.peers = evolve(room.peers, cell_of=orphans, daemon=above)
+            caller = room.peers.resolve(connection)
+            caller.close()
+            assert caller.pid == child
+            assert _why(caller.principal).startswith("adopted by the daemon")
+
+
+def _above(pid: int) -> Iterator[Link]:
+    link = read_link(pid)
+    while link is not None:
+        yield link
+        link = read_link(link.parent)
 
 
 def test_a_new_parent_of_the_same_name_does_not_disturb_the_operator(room: Room) -> None:

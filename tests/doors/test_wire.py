@@ -80,17 +80,23 @@ def test_a_request_reads_as_it_was_written() -> None:
     )
 
 
+def test_a_long_text_full_of_brackets_and_quotes_is_taken() -> None:
+    text = '[agents."x"]\n{a, [b]} \\ \u2028' * 20_000
+    assert wire.parse(_line(params={"content": text})).params["content"] == text
+
+
 @pytest.mark.parametrize(
     "line",
     [
         b"{",
+        b'{"a":"' + b'\\",' * 200_000,
         b"nonsense",
         b'{"jsonrpc":"2.0","id":1,"method":"tree"} x',
         b"\xff\xfe",
         b'{"jsonrpc":"2.0","id":1,"method":"\xc3"}',
         b"\xef\xbb\xbf" + _line(),
-        b"[" * 100_000,
-        b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
+        b"[" * 9000,
+        b'{"a":' * 9000 + b"1" + b"}" * 9000,
         b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}',
         b'{"jsonrpc":"2.0","id":1,"method":"tree","params":{"a\\uDC01":1}}',
     ],
@@ -107,6 +113,8 @@ def test_what_is_no_json_text_is_a_parse_error_without_an_id(line: bytes) -> Non
         b"null",
         b"[" + _line() + b"]",
         b"[]",
+        b"[" + b"[]," * 300_000 + b"[]]",
+        b'{"jsonrpc":"2.0","id":1,"method":"tree","params":{"a":[' + b"1," * 300_000 + b"1]}}",
         b'{"jsonrpc":"2.0","id":1,"result":{}}',
         b'{"jsonrpc":"2.0","id":1,"method":"tree","method":"shutdown"}',
         b'{"jsonrpc":"2.0","id":1,"method":"stop","params":{"agent":"a1","agent":"a2"}}',

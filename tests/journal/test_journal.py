@@ -101,8 +101,11 @@ def test_what_cannot_be_written_as_json_changes_nothing(tmp_path: Path) -> None:
     assert verify(tmp_path).seq == 2
 
 
-def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", ["by us", "by another, for all to read"])
+def test_only_the_owner_can_read_it(tmp_path: Path, made: str) -> None:
     directory = tmp_path / "state"
+    if made != "by us":
+        directory.mkdir(mode=0o755)
     mask = os.umask(0)
     try:
         fill(directory, 1).close(1.0)
@@ -196,6 +199,14 @@ def test_records_removed_repeated_or_moved_are_found(tmp_path: Path, order: tupl
     assert verify(tmp_path).state == "broken"
     with pytest.raises(JournalError, match="broken at record"):
         Journal.open(tmp_path, PROJECT)
+
+
+def test_a_record_of_another_chain_is_found_though_its_number_fits(tmp_path: Path) -> None:
+    fill(tmp_path / "ours", 3).abandon()
+    fill(tmp_path / "theirs", 3).abandon()
+    ours, theirs = ((tmp_path / name / NAME).read_bytes().splitlines(keepends=True) for name in ("ours", "theirs"))
+    (tmp_path / "ours" / NAME).write_bytes(b"".join([*ours[:2], *theirs[2:]]))
+    assert str(verify(tmp_path / "ours")).startswith("broken at record 2, line 3: prev is ")
 
 
 @pytest.mark.parametrize(

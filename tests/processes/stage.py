@@ -1,4 +1,4 @@
-"""Running programs in cells, for tests: start, read a line, see whether a process lives. Must never decide what is right."""
+"""Running programs in cells, for tests: start, read a line, see whether a process lives. It judges nothing."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def alive(pid: int) -> bool:
     """Is there such a process, and is it no zombie?"""
     found = marks.stat(pid)
     return found is not None and found.alive
+
+
+def there(path: str) -> bool:
+    """Is there such a file or directory?"""
+    return Path(path).exists()
 
 
 def elsewhere() -> cgroupfs.Place:
@@ -70,9 +75,7 @@ class Stage:
         """Start a program as the agent's run."""
         cell = self.cell(agent)
         own = {"PATH": os.environ["PATH"], marks.VARIABLE: f"{self.containment.instance}:{agent}"}
-        process = cell.spawn(
-            argv, cwd=cwd or str(self.room), env=own | (env or {}), stdio=stdio, stderr=stderr, run=1
-        )
+        process = cell.spawn(argv, cwd=cwd or str(self.room), env=own | (env or {}), stdio=stdio, stderr=stderr, run=1)
         self._processes.append(process)
         return process
 
@@ -80,7 +83,9 @@ class Stage:
         """Start a Python program."""
         return self.run(sys.executable, "-ISc", program, *words, agent=agent)
 
-    async def victims(self, *ways: str, agent: str = "a1", env: dict[str, str] | None = None) -> tuple[Process, dict[str, int]]:
+    async def victims(
+        self, *ways: str, agent: str = "a1", env: dict[str, str] | None = None
+    ) -> tuple[Process, dict[str, int]]:
         """Start the agent that leaves processes behind; way → pid."""
         process = self.run(sys.executable, "-IS", VICTIMS, *ways, agent=agent, env=env)
         found: dict[str, int] = {}

@@ -6,17 +6,23 @@ import errno
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
 from supervisor.runtime import cgroupfs, marks
+from supervisor.runtime.cell import Member
 from supervisor.runtime.cgroup import CgroupCell
 from tests.house import eventually
-from tests.processes.stage import PATIENCE, Stage, alive, elsewhere
+from tests.processes.stage import PATIENCE, Stage, alive, elsewhere, there
 
 WAYS = ("child", "grandchild", "session", "double", "deaf")
+
+
+def _strays(stage: Stage, agent: str) -> list[Member]:
+    return [one for one in stage.cell(agent).members() if one.stray]
 
 
 async def test_every_way_of_leaving_a_process_behind_is_seen_and_ended(stage: Stage) -> None:
@@ -176,9 +182,9 @@ async def test_cells_are_directories_inside_their_parents_and_go_with_them(stage
     assert stage.containment.agent_of(os.getpid()) is None
     await child.clear(PATIENCE)
     child.close()
-    assert not Path(child.place.directory).exists()
+    assert not there(child.place.directory)
     parent.close()
-    assert not Path(parent.place.directory).exists()
+    assert not there(parent.place.directory)
 
 
 async def test_a_mark_names_the_agent_through_everything(stage: Stage) -> None:
@@ -197,7 +203,7 @@ async def test_an_orphan_without_a_mark_is_known_by_its_session_or_environment(s
         unmark + "import os; os.fork() or (os.setsid(), os.fork() and os._exit(0)); input()", agent="a2"
     )
     for agent, leader in (("a1", by_session), ("a2", by_environment)):
-        await eventually(lambda agent=agent: [one for one in stage.cell(agent).members() if one.stray])  # type: ignore[misc]  # a lambda in a loop
+        await eventually(partial(_strays, stage, agent))
         leader.signal(signal.SIGKILL)
         await leader.wait()
         assert stage.cell(agent).living()
@@ -248,8 +254,11 @@ async def test_what_cannot_be_killed_is_reported_and_the_rest_ends(stage: Stage)
 
 
 async def test_two_hundred_left_behind_are_ended_at_once(stage: Stage) -> None:
-    program = "import os\nfor _ in range(200): os.fork() or (os.setsid(), os.execvp('sleep', ['sleep', '1000']))\nprint('on', flush=True)"
-    leader = stage.python(program)
+    leader = stage.python(
+        "import os\n"
+        "for _ in range(200): os.fork() or (os.setsid(), os.execvp('sleep', ['sleep', '1000']))\n"
+        "print('on', flush=True)"
+    )
     await stage.line(leader)
     await leader.wait()
     killed, unkillable = await stage.cell().clear(PATIENCE)

@@ -82,7 +82,8 @@ async def test_everyone_gets_one_sigterm_while_others_come_and_go(stage: Stage) 
 
 
 async def test_a_clean_up_of_a_second_and_a_half_is_finished_with_its_helpers(stage: Stage) -> None:
-    leader = stage.run("sh", "-c", "trap 'sleep 1.5; echo cleaned; exit 3' TERM; echo on; while :; do sleep 0.01; done")
+    clean_up = "trap 'sleep 1.5 && echo cleaned; exit 3' TERM"
+    leader = stage.run("sh", "-c", f"{clean_up}; echo on; while :; do sleep 0.01; done")
     assert await stage.line(leader) == "on"
     with trio.fail_after(PATIENCE):
         killed, _ = await end(leader, stage.cell(), polite=None, until=far())
@@ -123,7 +124,8 @@ async def test_a_stopped_leader_gets_to_its_sigterm(stage: Stage) -> None:
 
 
 async def test_a_grandchild_that_holds_stdout_is_ended_too(stage: Stage) -> None:
-    leader = stage.run("sh", "-c", "sleep 1000 & while read name </proc/$!/comm; [ $name != sleep ]; do :; done; echo on")
+    wait = "while read name </proc/$!/comm; [ $name != sleep ]; do :; done"
+    leader = stage.run("sh", "-c", f"sleep 1000 & {wait}; echo on")
     assert await stage.line(leader) == "on"
     await leader.wait()
     with trio.fail_after(PATIENCE):

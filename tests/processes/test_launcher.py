@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -23,7 +24,8 @@ ROOT = Path(__file__).parents[2]
 
 
 async def test_a_run_gets_its_arguments_and_leads_a_session_of_its_own(stage: Stage) -> None:
-    leader = stage.python("import os, sys; print(sys.argv, os.getpid(), os.getsid(0), os.getpgid(0), os.getcwd())", "a b", "")
+    tell = "import os, sys; print(sys.argv, os.getpid(), os.getsid(0), os.getpgid(0), os.getcwd())"
+    leader = stage.python(tell, "a b", "")
     assert await stage.all(leader) == f"['-c', 'a b', ''] {leader.pid} {leader.pid} {leader.pid} {stage.room}\n"
     assert await leader.wait() == 0
     assert leader.pgid == leader.pid
@@ -35,19 +37,23 @@ async def test_its_first_word_stays_as_given(stage: Stage) -> None:
 
 
 async def test_it_inherits_nothing_but_its_three_descriptors(stage: Stage) -> None:
-    with open("/dev/null") as extra:
-        os.set_inheritable(extra.fileno(), True)
+    extra = os.dup(0)
+    try:
+        os.set_inheritable(extra, True)
         leader = stage.python("import os; print(sorted(os.listdir('/proc/self/fd')))")
         # the fourth is the one that lists
         assert await stage.all(leader) == "['0', '1', '2', '3']\n"
+    finally:
+        os.close(extra)
 
 
 async def test_its_environment_is_exactly_what_it_was_given(stage: Stage) -> None:
     given = {"a.b": "1", "BASH_FUNC_x%%": "() { :; }", "EMPTY": "", "TWO": "line\nline", "UMLAUT": "ü"}
-    leader = stage.python("import os; [print(repr(entry)) for entry in sorted(os.environ.items())]")
+    tell = "import os; [print(repr(entry)) for entry in sorted(os.environ.items())]"
+    leader = stage.python(tell)
     bare = await stage.all(leader)
     await leader.wait()
-    leader = stage.run(sys.executable, "-ISc", "import os; [print(repr(entry)) for entry in sorted(os.environ.items())]", env=given)
+    leader = stage.run(sys.executable, "-ISc", tell, env=given)
     full = await stage.all(leader)
     assert {line for line in full.splitlines() if line not in bare.splitlines()} == {repr(one) for one in given.items()}
     # LC_CTYPE is Python's own doing in the C locale
@@ -100,8 +106,9 @@ async def test_nobody_writes_into_anothers_stdout(stage: Stage) -> None:
     # The way out for programs that open /dev/stdout, and why it is not the rule:
     piped = stage.run("sh", "-c", "echo words >/dev/stdout; exec sleep 1000", agent="a2", stdio="pipe")
     assert await stage.line(piped) == "words"
-    with open(f"/proc/{piped.pid}/fd/1", "w") as forged:
-        forged.write("forged\n")
+    forged = os.open(f"/proc/{piped.pid}/fd/1", os.O_WRONLY)
+    os.write(forged, b"forged\n")
+    os.close(forged)
     assert await stage.line(piped) == "forged"
 
 
@@ -150,9 +157,11 @@ async def test_what_cannot_be_started_says_so_and_leaves_nothing(stage: Stage) -
 async def test_a_program_that_is_being_written_is_a_failed_start(stage: Stage) -> None:
     program = stage.room / "busy"
     shutil.copy(shutil.which("true") or "/bin/true", program)
-    with program.open("ab"), Path(os.devnull).open("wb") as unread:
+    with contextlib.ExitStack() as held:
+        held.callback(os.close, os.open(program, os.O_WRONLY))
+        held.callback(os.close, unread := os.open(os.devnull, os.O_WRONLY))
         try:
-            leader = stage.run("./busy", stderr=unread.fileno())
+            leader = stage.run("./busy", stderr=unread)
         except OSError as error:
             assert error.errno == errno.ETXTBSY  # noqa: PT017  one tier knows at once, the other when it ended
         else:
@@ -191,9 +200,7 @@ def test_only_the_main_thread_starts_processes() -> None:
     async def main() -> None:
         with pytest.raises(RuntimeError, match="main thread"):
             await trio.to_thread.run_sync(
-                lambda: local.spawn(
-                    ["true"], cwd="/", env={}, stdio="socket", stderr=2, mark=1 << 32 | 1, cgroup=None
-                )
+                lambda: local.spawn(["true"], cwd="/", env={}, stdio="socket", stderr=2, mark=1 << 32 | 1, cgroup=None)
             )
 
     trio.run(main)
@@ -245,7 +252,8 @@ def test_too_many_processes_is_an_error_that_leaves_nothing() -> None:
         from supervisor.launchers import local
         async def main():
             def spawn():
-                return local.spawn(["true"], cwd="/", env=os.environ, stdio="socket", stderr=2, mark=1 << 32 | 1, cgroup=None)
+                return local.spawn(["true"], cwd="/", env=os.environ, stdio="socket", stderr=2,
+                                   mark=1 << 32 | 1, cgroup=None)
             process = spawn()
             await process.wait()
             process.close()

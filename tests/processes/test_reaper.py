@@ -11,7 +11,7 @@ import trio
 from supervisor.runtime import marks
 from supervisor.runtime.sweep import sweep
 from tests.house import eventually
-from tests.processes.stage import PATIENCE, VICTIMS, Stage, alive
+from tests.processes.stage import PATIENCE, Stage, alive
 
 
 async def test_orphans_leave_no_zombies(stage: Stage) -> None:
@@ -51,4 +51,3 @@ async def test_what_carries_a_dead_daemons_mark_is_ended(stage: Stage) -> None:
     assert unkillable == ()
     assert not any(map(alive, victims.values()))
     assert await sweep(stage.containment.instance) == ((), ())
-    assert VICTIMS

@@ -48,7 +48,10 @@ def test_an_instance_that_no_mark_can_hold_is_an_error(instance: int) -> None:
 
 
 def test_where_one_stands_is_read_from_the_kernels_own_words() -> None:
-    hybrid = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n38 31 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
+    hybrid = (
+        "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
+        "38 31 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
+    )
     assert cgroupfs.find(hybrid, "1:cpu:/x\n0::/\n") == cgroupfs.Place("/sys/fs/cgroup/unified", "/")
     pure = "30 1 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n"
     assert cgroupfs.find(pure, "0::/user.slice/a.service\n") == cgroupfs.Place(
@@ -101,7 +104,8 @@ def test_a_delegated_subtree_of_another_user_is_enough() -> None:
     if os.geteuid() != 0 or python is None:
         pytest.skip("takes root to delegate, and a Python that others may execute")
     packages = [path for path in sys.path if path.endswith("site-packages")]
-    environment = {"PYTHONPATH": os.pathsep.join([str(ROOT), *packages]), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+    found = os.pathsep.join([str(ROOT), *packages])
+    environment = {"PYTHONPATH": found, "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
     tried = subprocess.run(
         [python, "-c", "import os; os.setuid(65534); import trio, attrs, supervisor.runtime.containment"],
         env=environment, capture_output=True, text=True, check=False, cwd="/",
@@ -139,7 +143,8 @@ DELEGATED = """if True:
         async with trio.open_nursery() as nursery:
             await nursery.start(reap, contained)
             cell = contained.cell("a1", None)
-            leader = cell.spawn(["sh", "-c", "setsid sleep 1000 & echo on; wait"], cwd="/", env=os.environ, stdio="socket", stderr=2, run=1)
+            leave = ["sh", "-c", "setsid sleep 1000 & echo on; wait"]
+            leader = cell.spawn(leave, cwd="/", env=os.environ, stdio="socket", stderr=2, run=1)
             assert await leader.stdout.receive_some(10) == b"on\\n"
             print(os.path.basename(marks.cgroup(leader.pid)))
             print(len(cell.members()))

@@ -20,7 +20,7 @@ def double(way: str, argv: list[str], env: dict[str, str]) -> None:
         os.setsid()
         pid = os.fork()
         if pid == 0:
-            os.execvpe(argv[0], argv, env)
+            os.execvpe(argv[0], argv, env)  # noqa: S606  as agents do
         os.write(write, str(pid).encode())
         os._exit(0)
     os.waitpid(middle, 0)
@@ -32,7 +32,7 @@ def deaf(way: str) -> None:
     if pid == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         tell(way, os.getpid())
-        os.execvp(SLEEP[0], SLEEP)
+        os.execvp(SLEEP[0], SLEEP)  # noqa: S606  as above
 
 
 def storm() -> None:
@@ -44,7 +44,7 @@ def storm() -> None:
                 if os.fork():
                     os._exit(0)
                 if os.fork() == 0:
-                    os.execvp("sleep", ["sleep", "0.02"])
+                    os.execvp("sleep", ["sleep", "0.02"])  # noqa: S606  as above
 
 
 def main(ways: list[str]) -> None:
