@@ -94,12 +94,7 @@ class Stage:
 
     async def fork(self, kind: str = "sleep", **params: Any) -> dict[str, Any]:
         """Start an agent, and wait until it is ready; its id and name."""
-<<<<<<< HEAD
         agent: dict[str, Any] = (await self.fleet.call("fork", kind=kind, wait=True, **params))["agent"]
-=======
-        answer = await self.fleet.call("fork", kind=kind, wait=True, **params)
-        agent: dict[str, Any] = answer["agent"]
->>>>>>> main
         return agent
 
     async def standing(self, *names: str) -> dict[str, dict[str, Any]]:
