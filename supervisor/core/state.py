@@ -11,6 +11,7 @@ from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, State
 from supervisor.core.spec import Fleet, Spec
+from supervisor.core.talk import Talk
 
 
 @define
@@ -58,6 +59,7 @@ class Node:
     pid: int = 0
     session: str = ""
     introduced: bool = False
+    talk: Talk = Factory(Talk)
     model: str = ""
     crashes: int = 0
     crashed: int = 0
