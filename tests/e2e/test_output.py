@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -120,13 +121,17 @@ async def test_a_transcript_that_cannot_be_written_is_shown_with_file_and_uid_an
     path.rmdir()
 
 
+def _holds_three(pid: int) -> bool:
+    return set(open_fds(pid)) == {0, 1, 2}
+
+
 async def test_agents_hold_three_descriptors_and_the_persons_own_limit(stage: Stage) -> None:
     children = "\n".join(f"[agents.lead.agents.n{number}]" for number in range(40))
     await stage.fleet.up(project("[agents.lead]", children))
     tree = await stage.standing("lead", *(f"n{number}" for number in range(40)))
     for agent in tree.values():
         # The program is there a moment after its process.
-        await eventually(lambda pid=agent["pid"]: set(open_fds(pid)) == {0, 1, 2}, PATIENCE)
+        await eventually(partial(_holds_three, agent["pid"]), PATIENCE)
     limits = [line.split() for line in Path(f"/proc/{tree['n39']['pid']}/limits").read_text().splitlines()]
     own = [line.split() for line in Path("/proc/self/limits").read_text().splitlines()]
     assert [line for line in limits if line[:3] == ["Max", "open", "files"]] == [
