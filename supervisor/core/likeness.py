@@ -7,8 +7,8 @@ import unicodedata
 
 #: Small letters, Cyrillic then Greek then others, and the Latin ones they are drawn as, if only as capitals.
 _ALIKE = str.maketrans(
-    "авекмнорстухһіјѕԁԛԝӏѵѡαβεζηικμνορτυχϲϳωıɑɡɩʋօսցհո",  # noqa: RUF001, ISC001  # that is the point of them; three alphabets
-    "abekmhopctyxhijsdqwlvwabezhikmvoptuxcjwiagivoughn",  # noqa: ISC001  # as above
+    "авекмнорстухһіјѕԁԛԝӏѵѡαβεζηικμνορτυχϲϳωıɑɡɩʋօսցհո",
+    "abekmhopctyxhijsdqwlvwabezhikmvoptuxcjwiagivoughn",
 )
 #: Drawn as nothing, or as white space, without being called either.
 _BLANK = frozenset((0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0))
