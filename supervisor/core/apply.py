@@ -51,8 +51,8 @@ def _downed(project: Project, _fact: facts.Downed, _at: float) -> None:
     project.wanted = False
 
 
-def _opened(project: Project, _fact: facts.Opened, _at: float) -> None:
-    project.closing = False
+def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
+    project.closing, project.instance = False, fact.instance
 
 
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:

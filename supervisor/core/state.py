@@ -114,6 +114,8 @@ class Project:
     fleet: Fleet | None = None
     wanted: bool = False
     closing: bool = False
+    #: the daemon that took the project up last
+    instance: str = ""
     agents: dict[str, Node] = Factory(dict)
     mains: list[str] = Factory(list)
     names: dict[str, str] = Factory(dict)
