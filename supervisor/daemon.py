@@ -202,6 +202,8 @@ def run(argv: Sequence[str], hook: points.Hook | None = None) -> int:
     runtime = Path(paths.runtime_dir(os.environ, os.geteuid(), home))
     code = 0
     try:
+        # A thread that reads a large file gives the interpreter back to the loop this often (seconds).
+        sys.setswitchinterval(0.0005)
         widen()
         _make(state)
         _make(runtime)

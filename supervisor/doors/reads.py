@@ -131,7 +131,8 @@ class Reads:
         room, _ = self._room(call)
         if room.project.fleet is None:
             raise refuse("down", "the project has no accepted content yet")
-        return {"content": agents_toml.dump(save.as_fleet(room.project, room.project.fleet))}
+        live = save.as_fleet(room.project, room.project.fleet)
+        return {"content": await aside(lambda: agents_toml.dump(live))}
 
 
 def _project(room: Room) -> Plain:
