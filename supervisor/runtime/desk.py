@@ -208,7 +208,8 @@ class Desk:
             return
         with trio.CancelScope(shield=True):  # what was taken from `_waiting` is written, acted on and answered
             await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
-            points.reach("flushed", [item.line for item in ready])
+            for item in ready:
+                points.reach("flushed", item.batch.facts)
             await self._settle(ready)
 
     async def _settle(self, ready: list[_Open]) -> None:
