@@ -18,7 +18,8 @@ from supervisor.core.facts import Fact, Forgotten, Handed, Queued, Returned
 from supervisor.core.ledger import NANO, ZERO, Usage
 from supervisor.core.state import Project
 from supervisor.runtime import codec, marks
-from supervisor.runtime.journal import NAME, verify
+from supervisor.runtime.segments import NAME
+from supervisor.runtime.verify import verify
 
 #: What is shown of an agent and changes without a fact.
 _CLOCKS = frozenset({"elapsed", "parent"})

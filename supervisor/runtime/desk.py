@@ -237,8 +237,8 @@ class Desk:
         return lambda: self._followers.discard(follower)
 
     async def until(self, agent: str, condition: Callable[[], bool]) -> None:
-        """Wait until a fact about the agent made the condition true (asked at once, then at each), durably. What is true
-        for a moment only counts."""
+        """Wait until a fact about the agent made the condition true (asked at once, then at each), durably. What was
+        true for a moment counts."""
         watch = _Watch(condition, answer=self._newest)
         if not condition():
             watches = self._watches.setdefault(agent, set())
