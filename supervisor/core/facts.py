@@ -124,10 +124,12 @@ class Renamed:
 
 @frozen
 class Respecified:
-    """A reload changed how the agent is kept, not its run."""
+    """A reload changed how the agent is kept, not its run. `entry` is the name it is declared under from now on
+    ("": as before)."""
 
     agent: str
     spec: Spec
+    entry: str = ""
 
 
 @frozen
@@ -374,7 +376,8 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
-    | Unstarted | Ready | Queued | Handed | TurnStarted | TurnEnded | Spent | Spoke | Said | Blocked | Garbled
-    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired | Left | Forgotten
+    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
+    | Starting | Started | Unstarted | Ready | Queued | Handed | TurnStarted | TurnEnded | Spent | Spoke | Said
+    | Blocked | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired
+    | Left | Forgotten
 )  # fmt: skip
