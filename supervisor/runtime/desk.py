@@ -16,7 +16,7 @@ from supervisor.core.decide.gate import decide, take
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Born, Fact
 from supervisor.core.refusals import Refusal
-from supervisor.core.requests import VERB, Fork, Hold, Request, Stamp
+from supervisor.core.requests import VERB, Fork, Hold, Instruct, Request, Stamp, Start, Up
 from supervisor.core.state import Project
 from supervisor.runtime import points, snapshot, turn
 from supervisor.runtime.allowance import Allowance
@@ -25,6 +25,8 @@ from supervisor.runtime.journal import Journal
 from supervisor.runtime.recent import Recent
 from supervisor.runtime.refused import Refusals
 
+#: What a disk that is nearly full has no room for. All else goes on: it may be what makes room.
+NEW_WORK = (Fork, Instruct, Start, Up)
 #: Forks are counted over this many seconds.
 RATE_WINDOW = 60.0
 #: What the requests of one agent may add to the journal: this much at once, and this much a second (bytes).
@@ -107,7 +109,7 @@ class Desk:
                 flush()
         stamp = self._stamp(str(by))
         moment = Moment.of(self.project, stamp)
-        refusal = (self._admit_work() if isinstance(request, Fork) else None) or self._too_much(by)
+        refusal = (self._admit_work() if isinstance(request, NEW_WORK) else None) or self._too_much(by)
         decided = refusal or decide(self.project, by, request, moment)
         if isinstance(decided, Refusal):
             return self._refuse(str(by), VERB[type(request)], decided)
