@@ -10,8 +10,10 @@ from pathlib import Path
 from supervisor.core.facts import Fact, Spent, Spoke, TurnEnded
 from supervisor.core.ledger import Report, Usage
 from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import NAME, Journal, verify
+from supervisor.runtime.journal import Journal
+from supervisor.runtime.segments import NAME
 from supervisor.runtime.transcript import Transcript
+from supervisor.runtime.verify import verify
 
 BATCHES = 100_000
 FACTS: tuple[Fact, ...] = (

@@ -20,7 +20,6 @@ from supervisor.config import agents_toml
 from supervisor.core import facts
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.refusals import Refusal
-from supervisor.core.state import Project
 from supervisor.doors import paths
 from supervisor.doors.accepting import Accepting
 from supervisor.doors.asks import Asks
@@ -66,15 +65,15 @@ class Daemon:
         self.lag = Lag()
         self.notify = notify
         self.stopping = trio.Event()
-        journal, batches, cut = Journal.open(state / "daemon", "daemon")
-        self._desk = Desk(Project("daemon"), journal, lambda _fact: None, lambda: 1)
+        journal, past, cut = Journal.open(state / "daemon", "daemon")
+        own = past.project()
+        self._desk = Desk(own, journal, lambda _fact: None, lambda: 1)
         # After the lock: a second daemon must not touch what the first one contains.
         try:
             self.containment = contain(self.instance, tier)
         except OSError as error:
             raise UnfitError(f"agents cannot be contained ({tier}): {error}") from error
-        opened = (fact for batch in reversed(batches) for fact in batch.facts if isinstance(fact, facts.Opened))
-        self._before = next((int(fact.instance) for fact in opened), None)
+        self._before = int(own.instance) if own.instance else None
         self._repaired = [facts.Repaired(cut)] if cut else []
         self.projects: Projects
         self._verbs: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts
+from supervisor.core import budgets, facts, talk
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, after
@@ -51,8 +51,8 @@ def _downed(project: Project, _fact: facts.Downed, _at: float) -> None:
     project.wanted = False
 
 
-def _opened(project: Project, _fact: facts.Opened, _at: float) -> None:
-    project.closing = False
+def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
+    project.closing, project.instance = False, fact.instance
 
 
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
@@ -120,6 +120,7 @@ def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
     node.run, node.alive, node.rerun, node.wanted, node.leaving = fact.run, True, None, "running", ""
     if not fact.resume:
         node.session, node.introduced = "", False
+    talk.starting(node, fact)
 
 
 def _started(_project: Project, node: Node, fact: facts.Started) -> None:
@@ -134,6 +135,7 @@ def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
     node.session, node.model = fact.session or node.session, fact.model or node.model
     # What a program keeps of a conversation may be less than what was said to it before it died.
     node.introduced = node.introduced and not fact.fresh
+    talk.ready(node, fact)
 
 
 def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
@@ -147,18 +149,22 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     node.handed += handed
     node.task = next((item for item in handed if item.sort != "digest"), node.task)
     node.introduced, node.waiting_on = True, ""
+    costs = talk.handed(node, fact)
     if fact.turn:
         node.status = node.verdict = node.summary = ""
+    if costs:
         _spend(project, node, Usage(turns=1))
 
 
 def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> None:
     if after(node.state, "TurnStarted") != node.state:  # one that we did not start
         _spend(project, node, Usage(turns=1))
+    talk.begun(node)
 
 
 def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
     node.handed.clear()
+    talk.ended(node, fact)
     node.text = fact.text
     node.reason = fact.error
     node.last = first_line(fact.error or fact.text) or node.last
@@ -221,18 +227,17 @@ def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
 
 
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
-    node.handed.clear()
     node.alive, node.pid, node.exit, node.killed = False, 0, fact, fact.killed
     node.lasted += fact.lasted
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
-    node.handed.clear()
     node.alive, node.pid = False, 0
 
 
 def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
     node.crashes, node.crashed = fact.crashes, node.crashed + 1
+    node.talk = evolve(node.talk, resumed=fact.resumed)
 
 
 def _left(project: Project, node: Node, fact: facts.Left) -> None:
@@ -275,6 +280,8 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Ready: _ready,
     facts.Queued: _queued,
     facts.Handed: _handed,
+    facts.Read: talk.read,
+    facts.Returned: talk.returned,
     facts.TurnStarted: _turn_started,
     facts.TurnEnded: _turn_ended,
     facts.Spent: _spent,
@@ -288,6 +295,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Exited: _exited,
     facts.Lost: _lost,
     facts.BackedOff: _backed_off,
+    facts.Abandoned: talk.abandoned,
     facts.Left: _left,
     facts.Forgotten: _forgotten,
 }

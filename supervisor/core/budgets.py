@@ -99,9 +99,11 @@ def amounts(usage: Usage) -> dict[str, int]:
     return {"tokens": usage.tokens, "turns": usage.turns, "cost": usage.cost}
 
 
-def exhausted(project: Project, node: Node) -> tuple[str, Node] | None:
-    """The first budget, with its holder, of which nothing is left for another turn."""
-    for field in ("turns", "tokens", "cost"):
+def exhausted(
+    project: Project, node: Node, fields: tuple[str, ...] = ("turns", "tokens", "cost")
+) -> tuple[str, Node] | None:
+    """The first budget, with its holder, of which nothing is left."""
+    for field in fields:
         holder = project.holder(node, field)
         if holder is not None and holder.accounts[field].free <= 0:
             return field, holder

@@ -12,6 +12,7 @@ from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, State
 from supervisor.core.likeness import shape
 from supervisor.core.spec import Fleet, Spec
+from supervisor.core.talk import Talk
 
 
 @define
@@ -59,6 +60,7 @@ class Node:
     pid: int = 0
     session: str = ""
     introduced: bool = False
+    talk: Talk = Factory(Talk)
     model: str = ""
     crashes: int = 0
     crashed: int = 0
@@ -112,6 +114,8 @@ class Project:
     fleet: Fleet | None = None
     wanted: bool = False
     closing: bool = False
+    #: the daemon that took the project up last
+    instance: str = ""
     agents: dict[str, Node] = Factory(dict)
     mains: list[str] = Factory(list)
     names: dict[str, str] = Factory(dict)

@@ -18,7 +18,7 @@ from supervisor.core.facts import Born, Fact
 from supervisor.core.refusals import Refusal
 from supervisor.core.requests import VERB, Fork, Hold, Request, Stamp
 from supervisor.core.state import Project
-from supervisor.runtime import points, turn
+from supervisor.runtime import points, snapshot, turn
 from supervisor.runtime.allowance import Allowance
 from supervisor.runtime.chain import Batch
 from supervisor.runtime.journal import Journal
@@ -194,7 +194,11 @@ class Desk:
         while True:
             await self._work.wait()
             self._work = trio.Event()
+            # What is decided while the disk is busy belongs to the next segment: the state is taken now.
+            seq, state = self.journal.seq, snapshot.copied(self.project) if self.journal.full() else None
             await self._flush()
+            if state is not None:
+                await trio.to_thread.run_sync(self.journal.rotate, state, seq)
 
     async def _flush(self) -> None:
         ready, self._waiting = self._waiting, []
@@ -233,8 +237,8 @@ class Desk:
         return lambda: self._followers.discard(follower)
 
     async def until(self, agent: str, condition: Callable[[], bool]) -> None:
-        """Wait until a fact about the agent made the condition true (asked at once, then at each), durably. What is true
-        for a moment only counts."""
+        """Wait until a fact about the agent made the condition true (asked at once, then at each), durably. What was
+        true for a moment counts."""
         watch = _Watch(condition, answer=self._newest)
         if not condition():
             watches = self._watches.setdefault(agent, set())

@@ -24,12 +24,15 @@ from supervisor.runtime.run import Run
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
+#: What an agent printed, in its home.
+TRANSCRIPT = "transcript.jsonl"
+
 
 class Printed:
     """The two transcripts of an agent."""
 
     def __init__(self, home: Path) -> None:
-        self.stdout = Transcript(home / "transcript.jsonl")
+        self.stdout = Transcript(home / TRANSCRIPT)
         self.stderr = Transcript(home / "stderr.log")
 
     def close(self) -> None:
@@ -129,7 +132,13 @@ class House:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
         if host is not None and node is not None and host.run is not None and host.run.number == fact.run:
             inputs = tuple(item for item in node.handed if item.id in fact.inputs)
-            host.hand(inputs, words.introduction(self.desk.project, node) if fact.introduce else "")
+            host.hand(inputs, self._introduction(node) if fact.introduce else "")
+
+    def _introduction(self, node: Node) -> str:
+        told = words.introduction(self.desk.project, node)
+        if not node.talk.abandoned:
+            return told
+        return f"{told}\n{words.continuation(node, str(self.home(node.id) / TRANSCRIPT))}"
 
     def _back_off(self, fact: facts.BackedOff) -> None:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)

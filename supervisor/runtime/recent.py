@@ -25,5 +25,15 @@ class Recent:
         while len(self._kept) > MOST or (self._bytes > BYTES and len(self._kept) > 1):
             self._bytes -= self._kept.popleft()[1]
 
+    @property
+    def begin(self) -> int:
+        """The number of the oldest one kept; 0 without any."""
+        return self._kept[0][0].seq if self._kept else 0
+
+    @property
+    def end(self) -> int:
+        """The number after that of the newest; 0 without any."""
+        return self._kept[-1][0].seq + 1 if self._kept else 0
+
     def __iter__(self) -> Iterator[Batch]:
         return (batch for batch, _ in self._kept)

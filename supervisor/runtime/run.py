@@ -237,7 +237,7 @@ class Run:
                 try:
                     return await end(self.process, self.cell, polite=polite, until=self._until)
                 except OSError:
-                    # Not a descriptor left to look with: one is held for the leader, the rest ends when others are free.
+                    # Not a descriptor left to look with: the leader's is held, the rest ends when others are free.
                     self.process.signal(signal.SIGKILL)
                     self._until = trio.current_time()
                     await trio.sleep(SILENCE)

@@ -100,9 +100,11 @@ class Agent:
         if self.start:
             self.play(self.start)
         if self.model:
-            self.say("ready", session=self.memory.session, model=self.model)
+            self.say("ready", session=self.memory.session, turns=True, model=self.model)
         else:  # by hand, so that an agent that is never given anything never loads json
-            self.write(f'{{"fleet":"ready","session":"{self.memory.session}"}}\n'.encode())
+            self.write(f'{{"fleet":"ready","session":"{self.memory.session}","turns":true}}\n'.encode())
+        if self.memory.spent:  # what was said of it in earlier runs may not have been heard
+            self.say("usage", scope="total", epoch=self.memory.session, **self.memory.spent)
         while True:
             self.turn(self.inbox.next())
 

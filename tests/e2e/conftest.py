@@ -1,5 +1,5 @@
 """Fixtures for whole fleets: a daemon of each tier, and a stage to run programs as its agents. Most tests share one
-daemon of their tier and have a project each, as a person's would; those that end it or look at it alone have their own."""
+daemon of their tier and have a project each, as a person's would; those that end it have their own."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import start_daemon
-from tests.e2e.stage import PATIENCE, Stage, kind, project
+from tests.e2e.stage import PATIENCE, Stage, kind, lines_of, project
 from tests.fleet import RefusedError
 from tests.house import eventually
 
@@ -92,7 +93,7 @@ async def test_many_reloads_leave_the_daemon_as_large_as_it_was(stage: Stage) ->
             await reload(stage, project(f'[agents.lead]\ndescription = "turn {turn}"\n', tables))
 
     def resident() -> int:
-        (line,) = (line for line in Path(f"/proc/{stage.daemon}/status").read_text().splitlines() if "VmRSS" in line)
+        (line,) = (line for line in lines_of(f"/proc/{stage.daemon}/status") if "VmRSS" in line)
         return int(line.split()[1])
 
     await stage.fleet.up(project("[agents.lead]", tables))
@@ -128,7 +129,7 @@ async def test_what_was_meant_for_the_daemon_and_what_is_secret_reaches_nobody_e
         assert given.keys().isdisjoint(DAEMONS_OWN)
         assert (given["NOT_SECRET"], given["TOKEN"]) == ("passed", "very-secret")
         shown = [await stage.fleet.ctl(*verb, "--json") for verb in (["tree"], ["status"], ["events"], ["config"])]
-        shown.append(Path(f"/proc/{lead['pid']}/cmdline").read_text())
+        shown.append("".join(lines_of(f"/proc/{lead['pid']}/cmdline")))
         assert not any("very-secret" in text for text in shown)
         await stage.fleet.call("down")
         kept = [path for path in stage.fleet.state.rglob("*") if path.is_file() and path.name != "transcript.jsonl"]
@@ -138,12 +139,11 @@ async def test_what_was_meant_for_the_daemon_and_what_is_secret_reaches_nobody_e
 
 async def test_a_program_that_cannot_be_started_is_tried_again_with_its_reason_and_hurts_nobody(stage: Stage) -> None:
     busy, plain, folder = stage.room / "busy", stage.room / "plain", stage.room / "folder"
-    busy.write_bytes(Path("/bin/true").read_bytes())
-    busy.chmod(0o755)
+    shutil.copy("/bin/true", busy)
     plain.write_text("no program")
     folder.mkdir()
     kinds = "\n".join(
-        f'[kinds.{name}]\nprotocol = "lines"\ncommand = ["{program}"]\n[agents.{name}]\nkind = "{name}"\nrestart = "on-failure"'
+        kind(name, str(program)) + f'[agents.{name}]\nkind = "{name}"\nrestart = "on-failure"'
         for name, program in (("missing", "/nowhere/x"), ("plain", plain), ("folder", folder), ("busy", busy))
     )
     with busy.open("ab"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import trio
 
 from supervisor.runtime import transcript
-from tests.e2e.stage import PATIENCE, Stage, open_fds, project
+from tests.e2e.stage import PATIENCE, Stage, lines_of, project, three_only
 from tests.house import eventually
 
 #: Who uses no tick of the clock between so many looks, some milliseconds apart, is not busy.
@@ -121,19 +121,13 @@ async def test_a_transcript_that_cannot_be_written_is_shown_with_file_and_uid_an
     path.rmdir()
 
 
-def _holds_three(pid: int) -> bool:
-    return set(open_fds(pid)) == {0, 1, 2}
-
-
 async def test_agents_hold_three_descriptors_and_the_persons_own_limit(stage: Stage) -> None:
     children = "\n".join(f"[agents.lead.agents.n{number}]" for number in range(40))
     await stage.fleet.up(project("[agents.lead]", children))
     tree = await stage.standing("lead", *(f"n{number}" for number in range(40)))
     for agent in tree.values():
         # The program is there a moment after its process.
-        await eventually(partial(_holds_three, agent["pid"]), PATIENCE)
-    limits = [line.split() for line in Path(f"/proc/{tree['n39']['pid']}/limits").read_text().splitlines()]
-    own = [line.split() for line in Path("/proc/self/limits").read_text().splitlines()]
-    assert [line for line in limits if line[:3] == ["Max", "open", "files"]] == [
-        line for line in own if line[:3] == ["Max", "open", "files"]
-    ]
+        await eventually(partial(three_only, agent["pid"]), PATIENCE)
+    limits = lines_of(f"/proc/{tree['n39']['pid']}/limits")
+    own = lines_of("/proc/self/limits")
+    assert [line for line in limits if "open files" in line] == [line for line in own if "open files" in line]

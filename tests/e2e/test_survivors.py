@@ -97,7 +97,10 @@ async def test_helpers_on_stdio_end_however_their_agent_does(stage: Stage, way: 
 
 
 async def test_a_stopped_chain_of_programs_frees_its_port(stage: Stage) -> None:
-    serve = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('port', s.getsockname()[1], flush=True); time.sleep(1000)"
+    serve = (
+        "import socket, time; s = socket.create_server(('127.0.0.1', 0)); "
+        "print('port', s.getsockname()[1], flush=True); time.sleep(1000)"
+    )
     inner = stage.room / "inner.sh"
     inner.write_text(f'python3 -ISc "{serve}"\necho ended\n')
     await stage.fleet.up(project(stage.sh("chain", f"sh {inner}\n"), '[agents.web]\nkind = "chain"'))
@@ -111,8 +114,11 @@ async def test_a_stopped_chain_of_programs_frees_its_port(stage: Stage) -> None:
 
 
 async def test_an_agent_whose_child_takes_its_time_is_not_stopped_before_it_has_ended(stage: Stage) -> None:
-    slow = "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.7), os._exit(0)))\nprint('slow', os.getpid(), flush=True)\ntime.sleep(1000)\n"
-    (stage.room / "slow.py").write_text("import os, signal, time\n" + slow)
+    stage.python(
+        "slow",
+        "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.7), os._exit(0)))\n"
+        "print('slow', os.getpid(), flush=True)\ntime.sleep(1000)\n",
+    )
     await stage.fleet.up(
         project(stage.sh("quick", f"python3 -IS {stage.room}/slow.py &\nwait\n"), '[agents.lead]\nkind = "quick"')
     )

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.runtime.codec import FACTS
-from supervisor.runtime.journal import NAME, Journal, verify
+from supervisor.runtime.journal import Journal
+from supervisor.runtime.segments import NAME
+from supervisor.runtime.verify import verify
 from tests.journal.golden import GOLDEN, MEANING, PROJECT, meaning
 
 
@@ -24,11 +26,11 @@ def holds(now: Any, then: Any) -> bool:
 def test_the_golden_journal_opens_and_means_what_it_meant(tmp_path: Path) -> None:
     shutil.copy(GOLDEN, tmp_path / NAME)
     assert verify(tmp_path).state == "closed"
-    journal, batches, cut = Journal.open(tmp_path, PROJECT)
+    journal, past, cut = Journal.open(tmp_path, PROJECT)
     journal.abandon()
     assert cut == 0
     meant = [json.loads(line) for line in MEANING.read_text().splitlines()]
-    told = {batch.seq: meaning(batch.facts) for batch in batches if batch.facts}
+    told = {batch.seq: meaning(batch.facts) for batch in past.batches if batch.facts}
     assert told.keys() == {each["seq"] for each in meant}
     for each in meant:
         assert holds(told[each["seq"]], each["facts"]), f"record {each['seq']} means something else now"
@@ -36,7 +38,7 @@ def test_the_golden_journal_opens_and_means_what_it_meant(tmp_path: Path) -> Non
 
 def test_the_golden_journal_holds_every_fact(tmp_path: Path) -> None:
     shutil.copy(GOLDEN, tmp_path / NAME)
-    journal, batches, _ = Journal.open(tmp_path, PROJECT)
+    journal, past, _ = Journal.open(tmp_path, PROJECT)
     journal.abandon()
-    missing = FACTS.keys() - {type(fact).__name__ for batch in batches for fact in batch.facts}
+    missing = FACTS.keys() - {type(fact).__name__ for batch in past.batches for fact in batch.facts}
     assert not missing, "python -m tests.journal.golden adds them"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from supervisor.core.decide import leave, task
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import BackedOff, Due, Exited, Fact, Lost, Opened, Starting, Unstarted
+from supervisor.core.facts import Abandoned, BackedOff, Due, Exited, Fact, Lost, Opened, Starting, Unstarted
 from supervisor.core.state import Node, Project
 from supervisor.core.words import called
 
@@ -12,6 +12,8 @@ from supervisor.core.words import called
 CRASHES = 5
 #: A run that lasted this long (seconds) starts the count of crashes anew.
 SETTLED = 600.0
+#: So many runs in a row may resume one conversation and fail; the next begins a fresh one.
+RESUMES = 2
 #: The longest wait before another run (seconds); the first is one second, and each doubles.
 LONGEST_WAIT = 60.0
 
@@ -19,7 +21,13 @@ LONGEST_WAIT = 60.0
 def after_exit(project: Project, fact: Exited | Unstarted, moment: Moment) -> list[Fact]:
     """A run is over. One that was to end is followed by what was asked; one that ended by itself by its restart policy."""
     node = project.agents[fact.agent]
-    if fact.run != node.run or project.closing:
+    if fact.run != node.run:
+        return []
+    return [*task.give_back(node), *_after(project, node, fact, moment)]
+
+
+def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Moment) -> list[Fact]:
+    if project.closing:
         return []
     if node.state == "stopping":
         return leave.empty(project, node, moment)
@@ -39,8 +47,9 @@ def after_exit(project: Project, fact: Exited | Unstarted, moment: Moment) -> li
 
 
 def _policy(project: Project, node: Node, fact: Exited | None, moment: Moment) -> list[Fact]:
-    failed = fact is None or fact.code != 0
-    again = node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
+    stuck = fact is not None and node.talk.resuming and not node.talk.ready
+    failed = fact is None or fact.code != 0 or stuck
+    again = stuck or node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
     if not again:
         why = "could not be started" if fact is None else _how(fact)
         return [
@@ -53,7 +62,22 @@ def _policy(project: Project, node: Node, fact: Exited | None, moment: Moment) -
     if crashes > CRASHES:
         text = f"failed {crashes} times in a row and is given up. The last time it {_how(fact) if fact else 'could not be started'}. {node.reason}"
         return [*_tell(project, node, text, moment), *leave.leave(node, "gone", "crash", "")]
-    return [BackedOff(node.id, _wait(crashes, moment), crashes)]
+    resumed = _resumed(node, fact, failed=failed)
+    waits = BackedOff(node.id, _wait(crashes, moment), crashes, resumed)
+    if resumed < RESUMES:
+        return [waits]
+    why = f"it was resumed {resumed} times and each time {_how(fact) if fact else 'it could not be started'}"
+    text = f"begins a fresh conversation: {why}. It is told what it was for and where the old one is written down."
+    return [waits, Abandoned(node.id, node.session, why), *_tell(project, node, text, moment)]
+
+
+def _resumed(node: Node, fact: Exited | None, *, failed: bool) -> int:
+    """How many runs in a row have resumed this conversation and failed, none of their turns having ended well."""
+    if fact is None:
+        return node.talk.resumed  # it did not come to that
+    if not failed or node.talk.fruitful or fact.lasted >= SETTLED:
+        return 0
+    return node.talk.resumed + node.talk.resuming
 
 
 def _wait(crashes: int, moment: Moment) -> float:
@@ -82,9 +106,10 @@ def after_backoff(project: Project, fact: Due) -> list[Fact]:
 def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
     """A run died with its daemon: a leaving agent has now left, a wanted one starts again in its place."""
     node = project.agents[fact.agent]
+    back = task.give_back(node)
     if node.state == "stopping":
-        return leave.empty(project, node, moment)
-    return task.cut_task(node, None)
+        return [*back, *leave.empty(project, node, moment)]
+    return [*back, *task.cut_task(node, None)]
 
 
 def after_opening(project: Project, moment: Moment, _fact: Opened) -> list[Fact]:

@@ -12,6 +12,7 @@ from supervisor.core.facts import (
     Handed,
     Interrupted,
     Queued,
+    Returned,
     Said,
     Spent,
     TaskEnded,
@@ -21,6 +22,7 @@ from supervisor.core.facts import (
 from supervisor.core.lifecycle import IDLE
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project
+from supervisor.core.talk import unread
 from supervisor.core.words import amount, called
 
 #: Texts that may wait for one agent; one more is refused to its sender.
@@ -56,7 +58,7 @@ def hand(project: Project, node: Node) -> list[Fact]:
     """What waits goes to an idle program: all digests and the next task, in one turn, if the budgets hold one more."""
     if project.closing or not node.alive or node.rerun is not None or node.state not in IDLE:
         return []
-    if not any(item.wake for item in node.inbox) or budgets.exhausted(project, node) is not None:
+    if not any(item.wake for item in node.inbox) or _is_short(project, node):
         return []
     first = next((item.id for item in node.inbox if item.sort != "digest"), None)
     if node.task is not None and node.state != "waiting":
@@ -65,6 +67,12 @@ def hand(project: Project, node: Node) -> list[Fact]:
     if not any(item.wake for item in node.inbox if item.id in chosen):
         return []
     return [Handed(node.id, node.run, tuple(chosen), turn=True, introduce=not node.introduced)]
+
+
+def _is_short(project: Project, node: Node) -> bool:
+    """Whether a budget holds no further turn. One that was charged and never began is there to be used."""
+    fields = ("tokens", "cost") if node.talk.owed else ("turns", "tokens", "cost")
+    return budgets.exhausted(project, node, fields) is not None
 
 
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
@@ -104,11 +112,20 @@ def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
 
 def cut_task(node: Node, fact: Exited | None) -> list[Fact]:
     """A run ended in the middle of a task: what became of it."""
-    if node.task is None or node.spec.resume == "continue":
+    if node.task is None or node.spec.resume == "continue" or node.task.id in _kept(node):
         return []
     if fact is None or fact.code != 0:
         return [TaskEnded(node.id, "interrupted", node.summary)]
     return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last))]
+
+
+def give_back(node: Node) -> list[Fact]:
+    """A run ended: what its program had not begun with waits for the next one."""
+    return [Returned(node.id, names)] if (names := _kept(node)) else []
+
+
+def _kept(node: Node) -> tuple[str, ...]:
+    return unread(node) if node.wanted != "gone" else ()
 
 
 def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:
