@@ -1,5 +1,5 @@
-"""An agent that does what a test tells it: prints lines, runs commands, ends. It takes orders from a FIFO in its home, one
-JSON value a line, and writes down each line of its stdin. Standard library only; run with -IS."""
+"""An agent that does what a test tells it: prints lines, runs commands, ends. It takes orders from a FIFO in its home,
+one JSON value a line, and writes down each line of its stdin. Standard library only; run with -IS."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from typing import Any
 
 HOME = os.environ["FLEET_HOME"]
 
@@ -23,7 +24,7 @@ def answer(number: int, value: object) -> None:
     os.rename(f"{HOME}/answer.new", f"{HOME}/answer-{number}")
 
 
-def obey(number: int, word: str, given: object) -> None:
+def obey(number: int, word: str, given: Any) -> None:
     if word == "say":
         for line in given:
             os.write(1, line.encode("utf-8", "surrogateescape") + b"\n")

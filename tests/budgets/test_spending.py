@@ -109,7 +109,7 @@ async def test_a_parent_that_restarts_stops_or_is_renamed_gets_nothing_back_whil
     assert (refusal["asked"], refusal["held"], refusal["reserved"]) == (50_000, 100_000, 60_000)
 
 
-async def test_no_agent_lifts_what_its_parent_set_for_it(lead: Lead, stage: Stage) -> None:
+async def test_no_agent_lifts_what_its_parent_set_for_it(lead: Lead) -> None:
     top = await lead('tokens = "100k"')
     child = await top.fork("--tokens", "1000", "--children", "3", name="child")
     assert (await child.refused("grant", "child", "--tokens", "50k"))["code"] == "authority"
