@@ -26,6 +26,18 @@ MAY = {
     "doors": {"core", "kinds", "config", "launchers", "runtime", "doors"},
     "daemon": {"core", "kinds", "config", "launchers", "runtime", "doors", "daemon", "warden"},
     "warden": {"warden"},
+    "conformance": {
+        "core",
+        "kinds",
+        "config",
+        "launchers",
+        "runtime",
+        "doors",
+        "daemon",
+        "warden",
+        "ctl",
+        "conformance",
+    },
     "scripted": {"scripted"},
     "ctl": {"ctl"},
 }

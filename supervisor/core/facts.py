@@ -127,10 +127,12 @@ class Renamed:
 
 @frozen
 class Respecified:
-    """A reload changed how the agent is kept, not its run."""
+    """A reload changed how the agent is kept, not its run. `entry` is the name it is declared under from now on
+    ("": as before)."""
 
     agent: str
     spec: Spec
+    entry: str = ""
 
 
 @frozen
@@ -410,7 +412,8 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
-    | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent | Spoke | Said | Blocked | Garbled
-    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
+    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
+    | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
+    | Spoke | Said | Blocked | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
+    | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

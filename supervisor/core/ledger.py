@@ -73,7 +73,7 @@ class Report:
     """One usage line of an agent, normalised by its kind.
 
     `id` names the call or turn, so that a repeated line is known ("" where the CLI gives none);
-    `epoch` names what a `total` counts from (a session or a process); a new epoch starts from zero.
+    `epoch` names what a `total` counts from (a session or a process; "" is the run); a new epoch starts from zero.
     `context` is occupancy in percent of the window, None where the line says nothing of it."""
 
     scope: Scope
@@ -101,26 +101,42 @@ class Meter:
     """What was booked of one agent's reports, so that nothing counts twice.
 
     `calls` holds what was booked for each named call or turn, newest last; `epochs` what was booked since each
-    epoch began, by whatever scope; `turn` what was booked by call since the last turn's report."""
+    epoch began, by whatever scope; `turns` for each run what was booked by call since its last turn's report.
+
+    A program speaks in one stream: each call stands before its turn's end, and before any total that holds it. What
+    was said already may be said again at any time, if it has an id or is a total."""
 
     calls: dict[str, Usage] = Factory(dict)
     epochs: dict[str, Usage] = Factory(dict)
-    turn: Usage = ZERO
+    turns: dict[int, Usage] = Factory(dict)
 
-    def book(self, report: Report) -> Usage:
-        """Take one report; returns what it adds, never below zero in any field."""
-        epoch = self.epochs.pop(report.epoch, ZERO)
-        if report.scope == "total":
-            added = report.usage.beyond(epoch)
-        else:
-            key = f"{report.scope}:{report.id}" if report.id else ""
-            known = self.calls.pop(key, ZERO) if key else ZERO
-            added = report.usage.beyond(known if report.scope == "call" else known + self.turn)
-            if key:
-                self.calls[key] = known.highest(report.usage)
-            self.turn = self.turn + added if report.scope == "call" else ZERO
-        self.epochs[report.epoch] = epoch + added
-        for kept in (self.calls, self.epochs):
+    def book(self, report: Report, run: int = 0) -> Usage:
+        """Take one report of a run; returns what it adds, never below zero in any field. A total that does not say
+        what it counts from counts from the start of its run."""
+        since = report.epoch or f"run {run}"
+        epoch = self.epochs.pop(since, ZERO)
+        added = report.usage.beyond(epoch) if report.scope == "total" else self._one(report, run)
+        self.epochs[since] = epoch + added
+        for kept in (self.calls, self.epochs, self.turns):
             if len(kept) > REMEMBERED:
-                del kept[next(iter(kept))]
+                del kept[next(iter(kept))]  # type: ignore[arg-type]  # its own first key
+        return added
+
+    def _one(self, report: Report, run: int) -> Usage:
+        """One call's or one turn's report."""
+        key = f"{report.scope}:{report.id}" if report.id else ""
+        again = key in self.calls
+        known = self.calls.pop(key, ZERO)
+        turn = self.turns.pop(run, ZERO)
+        if report.scope == "call":
+            added = report.usage.beyond(known)
+            turn += added
+        else:
+            added = report.usage.beyond(known + turn)
+            # An old turn's report says nothing new; the calls of the running turn are not in it.
+            if not again or report.usage.beyond(known) != ZERO:
+                turn = ZERO
+        self.turns[run] = turn
+        if key:
+            self.calls[key] = known.highest(report.usage)
         return added

@@ -10,19 +10,7 @@ import re
 from collections.abc import Callable
 from typing import cast
 
-from supervisor.core.facts import (
-    Blocked,
-    Fact,
-    Input,
-    Outcome,
-    Read,
-    Ready,
-    Said,
-    Spent,
-    Spoke,
-    TurnEnded,
-    TurnStarted,
-)
+from supervisor.core.facts import Blocked, Fact, Input, Outcome, Read, Ready, Said, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Scope, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import fields

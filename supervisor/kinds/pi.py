@@ -8,18 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from supervisor.core.facts import (
-    Blocked,
-    Fact,
-    Input,
-    Outcome,
-    Read,
-    Ready,
-    Spent,
-    Spoke,
-    TurnEnded,
-    TurnStarted,
-)
+from supervisor.core.facts import Blocked, Fact, Input, Outcome, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import fields, pi_lines

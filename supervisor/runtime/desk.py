@@ -6,7 +6,8 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import trio
 from attrs import define, evolve, field
@@ -47,12 +48,23 @@ class Answer:
 
 
 @define(eq=False)
-class _Watch:
+class Watch:
     """Someone waits for a condition; `answer` is the batch that made it true."""
 
     condition: Callable[[], bool]
+    answer: Answer
     met: trio.Event = field(factory=trio.Event)
-    answer: Answer = field(factory=Answer)
+
+    def look(self, answer: Answer) -> None:
+        """This happened: is it true now?"""
+        if not self.met.is_set() and self.condition():
+            self.answer = answer
+            self.met.set()
+
+    async def wait(self) -> None:
+        """Until it was true, and that is on disk."""
+        await self.met.wait()
+        await self.answer.durable.wait()
 
 
 @define
@@ -88,7 +100,7 @@ class Desk:
         self._work = trio.Event()
         self._newest = Answer()
         self._newest.durable.set()
-        self._watches: dict[str, set[_Watch]] = {}
+        self._watches: dict[str, set[Watch]] = {}
         self._followers: set[Callable[[Batch], None]] = set()
         self._forks: dict[str, deque[float]] = {}
         self._refusals = Refusals()
@@ -183,10 +195,7 @@ class Desk:
     def _look(self, answer: Answer) -> None:
         for agent in {getattr(fact, "agent", "") for fact in answer.facts} & self._watches.keys():
             for watch in tuple(self._watches[agent]):
-                if watch.condition():
-                    watch.answer = answer
-                    watch.met.set()
-                    self._watches[agent].discard(watch)
+                watch.look(answer)
 
     # --- durability
 
@@ -240,19 +249,24 @@ class Desk:
         return lambda: self._followers.discard(follower)
 
     async def until(self, agent: str, condition: Callable[[], bool]) -> None:
-        """Wait until a fact about the agent made the condition true (asked at once, then at each), durably. What is true
-        for a moment only counts."""
-        watch = _Watch(condition, answer=self._newest)
-        if not condition():
-            watches = self._watches.setdefault(agent, set())
-            watches.add(watch)
-            try:
-                await watch.met.wait()
-            finally:
-                watches.discard(watch)
-                if not watches and self._watches.get(agent) is watches:
-                    del self._watches[agent]
-        await watch.answer.durable.wait()
+        """Wait until the condition was true at a fact about the agent (or is by now), durably."""
+        with self.watch(agent, condition) as watch:
+            await watch.wait()
+
+    @contextmanager
+    def watch(self, agent: str, condition: Callable[[], bool]) -> Iterator[Watch]:
+        """Looks at the condition now and at each fact about the agent: what is true for a moment only counts. Who asked
+        for what makes it true begins to watch before it awaits anything."""
+        watch = Watch(condition, self._newest)
+        watches = self._watches.setdefault(agent, set())
+        watches.add(watch)
+        try:
+            watch.look(self._newest)
+            yield watch
+        finally:
+            watches.discard(watch)
+            if not watches and self._watches.get(agent) is watches:
+                del self._watches[agent]
 
     @staticmethod
     def born(answer: Answer) -> list[Born]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from supervisor.core import facts
 from supervisor.core.authority import Agent
@@ -41,6 +41,8 @@ class Room:
     directory: Path
     desk: Desk
     house: House
+    #: one content is accepted and kept after the other
+    accepting: trio.Lock = field(factory=trio.Lock)
 
     @property
     def project(self) -> Project:
