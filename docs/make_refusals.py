@@ -70,7 +70,7 @@ ROWS: dict[Code, tuple[str, str]] = {
 HEAD = """# Refusals
 
 A refused request changes nothing and is on record. It has one shape everywhere: `{"refused": {"code", "field",
-"asked", "held", "used", "reserved", "ask", "message"}}`. Counts are whole numbers, `cost` is in USD, `wall` in seconds,
+"asked", "held", "used", "reserved", "ask", "holder", "message"}}`. Counts are whole numbers, `cost` is in USD, `wall` in seconds,
 sets are text; what does not apply is null. Made by `make docs`.
 
 | code | means | what to do |

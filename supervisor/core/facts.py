@@ -98,6 +98,7 @@ class Refused:
     used: int | float | str | None = None
     reserved: int | float | str | None = None
     ask: str = ""
+    holder: str = ""
     times: int = 1
 
 

@@ -41,7 +41,7 @@ def test_a_refusal_names_every_number_and_whom_to_ask() -> None:
     play.facts(Fork(kind="lines", parent="lead", name="one", grant=Grant(tokens=60)))
     play.spend("lead", 15)
     assert play.refused(Fork(kind="lines", grant=Grant(tokens=30)), play.by("lead")) == Refusal(
-        "budget", "lead has 25 tokens left, 30 were asked for", "tokens", 30, 100, 15, 60, "operator"
+        "budget", "lead has 25 tokens left, 30 were asked for", "tokens", 30, 100, 15, 60, "operator", "lead"
     )
     assert play.refused(Fork(kind="lines", grant=Grant(tokens=61)), play.by("one")).ask == "lead"
     money = play.refused(Fork(kind="lines", grant=Grant(cost=5 * NANO)), play.by("lead"))
