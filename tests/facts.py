@@ -26,6 +26,8 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
 @cache  # a class that holds itself needs the same strategy again
 def values(kind: Any) -> st.SearchStrategy[Any]:
     """Every value of an annotation as it is used for fields of facts and of the state."""
+    if kind is None or kind is type(None):
+        return st.none()
     if kind in _PLAIN:
         return _PLAIN[kind]
     parts = get_args(kind)

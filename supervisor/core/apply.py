@@ -44,8 +44,6 @@ def apply(project: Project, fact: Fact, at: float) -> None:
 
 def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
     """Where the table leads; the counts of who is around go along."""
-    if isinstance(fact, facts.Handed) and not fact.turn:
-        return
     moved = after(node.state, type(fact).__name__, fact.to if isinstance(fact, facts.Left) else None)
     if moved == node.state:
         return
@@ -95,7 +93,7 @@ def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
 
 def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
     node.run, node.alive, node.rerun, node.wanted, node.leaving = fact.run, True, None, "running", ""
-    node.cut = False
+    node.turn = node.cut = False
     if not fact.resume:
         node.session, node.introduced = "", False
     talk.starting(node, fact)
@@ -106,7 +104,7 @@ def _started(_project: Project, node: Node, fact: facts.Started) -> None:
 
 
 def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
-    node.alive, node.pid, node.reason, node.last = False, 0, fact.reason, fact.reason
+    node.alive, node.turn, node.pid, node.reason, node.last = False, False, 0, fact.reason, fact.reason
 
 
 def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
@@ -134,15 +132,15 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     node.introduced, node.waiting_on = True, ""
     costs = talk.handed(node, fact)
     if fact.turn:
-        node.cut = False
+        node.turn, node.cut = True, False
         node.status = node.verdict = node.summary = ""
     if costs:
         _spend(project, node, Usage(turns=1))
 
 
 def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> None:
-    if after(node.state, "TurnStarted") != node.state:  # one that we did not start
-        node.cut = False
+    if not node.turn and after(node.state, "TurnStarted") != node.state:  # one that we did not start
+        node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
     talk.begun(node)
 
@@ -150,7 +148,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
 def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
     node.handed.clear()
     talk.ended(node, fact)
-    node.cut = False
+    node.turn = node.cut = False
     node.text = fact.text
     node.reason = fact.error
     node.last = first_line(fact.error or fact.text) or node.last
@@ -192,8 +190,9 @@ def _said(_project: Project, node: Node, fact: facts.Said) -> None:
     )
 
 
-def _blocked(_project: Project, node: Node, fact: facts.Blocked) -> None:
+def _blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
     node.waiting_on, node.last = fact.on, first_line(fact.question) or node.last
+    node.status, node.asked = "", project.inputs  # what it said before it asked is not its last word
 
 
 def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
@@ -220,12 +219,12 @@ def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> Non
 
 
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
-    node.alive, node.pid, node.exit, node.killed = False, 0, fact, fact.killed
+    node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
     node.lasted += fact.lasted
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
-    node.alive, node.pid = False, 0
+    node.alive, node.turn, node.pid = False, False, 0
 
 
 def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:

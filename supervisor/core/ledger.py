@@ -101,7 +101,7 @@ class Meter:
     """What was booked of one agent's reports, so that nothing counts twice.
 
     `calls` holds what was booked for each named call or turn, newest last; `epochs` what was booked since each
-    epoch began, by whatever scope; `turns` for each run what was booked by call since its last turn's report.
+    epoch began, and `turns` since the last turn's report of each run, by whatever scope.
 
     A program speaks in one stream: each call stands before its turn's end, and before any total that holds it. What
     was said already may be said again at any time, if it has an id or is a total."""
@@ -114,29 +114,25 @@ class Meter:
         """Take one report of a run; returns what it adds, never below zero in any field. A total that does not say
         what it counts from counts from the start of its run."""
         since = report.epoch or f"run {run}"
-        epoch = self.epochs.pop(since, ZERO)
-        added = report.usage.beyond(epoch) if report.scope == "total" else self._one(report, run)
+        epoch, turn = self.epochs.pop(since, ZERO), self.turns.pop(run, ZERO)
+        added, over = self._adds(report, epoch, turn)
         self.epochs[since] = epoch + added
+        self.turns[run] = ZERO if over else turn + added
         for kept in (self.calls, self.epochs, self.turns):
             if len(kept) > REMEMBERED:
                 del kept[next(iter(kept))]  # type: ignore[arg-type]  # its own first key
         return added
 
-    def _one(self, report: Report, run: int) -> Usage:
-        """One call's or one turn's report."""
+    def _adds(self, report: Report, epoch: Usage, turn: Usage) -> tuple[Usage, bool]:
+        """What one report adds, and whether it ends the turn in which things were booked."""
+        if report.scope == "total":
+            return report.usage.beyond(epoch), False
         key = f"{report.scope}:{report.id}" if report.id else ""
         again = key in self.calls
         known = self.calls.pop(key, ZERO)
-        turn = self.turns.pop(run, ZERO)
-        if report.scope == "call":
-            added = report.usage.beyond(known)
-            turn += added
-        else:
-            added = report.usage.beyond(known + turn)
-            # An old turn's report says nothing new; the calls of the running turn are not in it.
-            if not again or report.usage.beyond(known) != ZERO:
-                turn = ZERO
-        self.turns[run] = turn
         if key:
             self.calls[key] = known.highest(report.usage)
-        return added
+        if report.scope == "call":
+            return report.usage.beyond(known), False
+        # An old turn's report says nothing new; what was booked of the running turn is not in it.
+        return report.usage.beyond(known + turn), not again or report.usage.beyond(known) != ZERO

@@ -91,8 +91,10 @@ class Node:
     status: str = ""
     waiting_on: str = ""
     garbled: int = 0
-    #: the running turn was told to end
+    #: a turn runs, in whatever state; it was told to end; how many texts there had been when it asked for an answer
+    turn: bool = False
     cut: bool = False
+    asked: int = 0
     leaving: str = ""
     until: float | None = None
     # what it holds and spent

@@ -62,6 +62,7 @@ class Run:
         self._last_byte = self.begun
         self._sieve = Sieve(kind.mark, LINE_LIMIT)
         self._unread = False
+        self._hearing = False  # bytes were read, and wait for their turn
         self._empty = trio.Event()
         self._taken = trio.Event()
         self._until = float("-inf")
@@ -141,7 +142,9 @@ class Run:
         with self._scopes[1]:
             try:
                 while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
+                    self._hearing = True
                     await self._hear(chunk)
+                    self._hearing = False
                     await self._slow_down()
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # reset by its death: the same as the end
@@ -267,6 +270,9 @@ class Run:
     async def _drain(self) -> None:
         self._last_byte = trio.current_time()
         with trio.move_on_after(LAST_WORDS):
-            while not self.at_end.is_set() and (left := self._last_byte + SILENCE - trio.current_time()) > 0:
-                with trio.move_on_after(left):
+            while not self.at_end.is_set():
+                silent = 0.0 if self._hearing else trio.current_time() - self._last_byte
+                if silent >= SILENCE:
+                    return
+                with trio.move_on_after(SILENCE - silent):
                     await self.at_end.wait()

@@ -31,6 +31,8 @@ from supervisor.core.spec import Declared, Fleet, KindSpec, Role, Spec
 from supervisor.core.state import Node, Project, fold
 
 OPERATOR = Operator()
+#: How each digest begins.
+EVENT = "[fleet: an automatic event, not a request from the person] "
 KINDS = (KindSpec("lines", "lines"), KindSpec("other", "lines"))
 
 

@@ -8,7 +8,7 @@ from supervisor.core import facts
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
 from supervisor.core.requests import Disband, Down, Fork, Hold, Instruct, Rename, Restarting, Start, Stop
-from tests.core.play import Play, agent, fleet
+from tests.core.play import EVENT, Play, agent, fleet
 
 
 def numbers(play: Play, name: str, field: str = "tokens") -> tuple[int, int, int, int]:
@@ -131,7 +131,7 @@ def test_eighty_and_a_hundred_percent_are_told_once_to_the_agent_and_its_parent(
     play.facts(Hold("one", Grant(tokens=100)))
     assert play.spend("one", 79)[1:] == []
     told = play.spend("one", 1)
-    text = "[fleet: an automatic event, not a request from the person] 80 % of the tokens budget of one (a2) is used: 20 of 100 left."
+    text = f"{EVENT}80 % of the tokens budget of one (a2) is used: 20 of 100 left."
     assert told[1:] == [
         facts.Warned("a2", "tokens", 80),
         facts.Queued("a2", facts.Input("m3", "digest", text, "fleet", wake=False)),

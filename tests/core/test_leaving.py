@@ -58,7 +58,9 @@ def test_a_start_revives_it_and_its_declared_children_with_their_conversations()
     for name in ("clerk", "scribe", "one", "lead"):
         play.exit(name)
     assert play.facts(Start("lead")) == [
-        facts.Starting("a1", 2, resume=True), facts.Starting("a2", 2, resume=True), facts.Starting("a3", 2, resume=True),
+        facts.Starting("a1", 2, resume=True),
+        facts.Starting("a2", 2, resume=True),
+        facts.Starting("a3", 2, resume=True),
     ]  # fmt: skip
     assert play.facts(Start("lead")) == []
 

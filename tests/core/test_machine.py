@@ -23,6 +23,7 @@ from tests.core.books import SPENT
 from tests.core.play import OPERATOR, Play, accept
 from tests.core.refused import RIGHT, Case
 
+OUTCOMES: list[facts.Outcome] = ["ok", "ok", "ok", "error", "aborted"]
 #: One seed a step; what is done with it is noted: a failure reads as a list of what was asked and what happened.
 RANDOM = st.randoms(use_true_random=True)
 
@@ -121,14 +122,9 @@ class Core(RuleBasedStateMachine):
         if now is not None and self.play.project.wanted and rnd.randrange(3):
             self.ask(accept(anything.changed(rnd, now)))
         else:
-            request = rnd.choice(
-                [
-                    accept(anything.GOOD),
-                    accept(anything.content(rnd)),
-                    anything.rarely(rnd, Down(), accept(anything.GOOD), 3),
-                ]
-            )
-            self.ask(request, self.caller(rnd))
+            again = accept(anything.GOOD)
+            which: list[Request] = [again, accept(anything.content(rnd)), Down() if not rnd.randrange(3) else again]
+            self.ask(rnd.choice(which), self.caller(rnd))
 
     # --- the world does what is asked, and lies
 
@@ -150,7 +146,7 @@ class Core(RuleBasedStateMachine):
         elif node.state == "starting":
             self.tell(facts.Started(*run, 10, 1), facts.Ready(*run, "session"))
         elif node.state == "working":
-            outcome = rnd.choice(["ok", "ok", "ok", "error", "aborted"])
+            outcome = rnd.choice(OUTCOMES)
             self.tell(facts.TurnEnded(*run, outcome, "All done."))
 
     def run(self, rnd: Random) -> tuple[str, int]:

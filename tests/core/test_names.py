@@ -10,17 +10,18 @@ from supervisor.core.grants import Grant
 from supervisor.core.names import fault
 from supervisor.core.refusals import RefusedError
 from supervisor.core.requests import Disband, Fork, Hold, Instruct, Rename, Restarting, Start, Stop
+from supervisor.core.spec import Wall
 from supervisor.core.tree import FORMER
 from tests.core.play import OPERATOR, Play, agent, fleet
 
 
-def crew(**settings: object) -> Play:
+def crew(wall: Wall = "mains") -> Play:
     """Two instances: `lead` with `tests`, `tester` and `reviewer`, and `second` with `scribe`."""
     play = Play(
         fleet(
             agent("lead", agent("tests"), agent("tester", role="checker"), agent("Reviewer One", role="reviewer")),
             agent("second", agent("scribe", role="writer")),
-            **settings,
+            agent_talk=wall,
         )
     )
     play.ready("lead", "tests", "tester", "Reviewer One", "second", "scribe")
@@ -40,7 +41,8 @@ def meant(play: Play, text: str, by: str = "", verb: str = "instruct") -> str:
     [
         ("a2", "tests"), ("A2", "tests"), (" tests ", "tests"), ("TESTS", "tests"), ("tester", "tester"),
         ("rev", "Reviewer One"), ("er one", "Reviewer One"), ("test", "ambiguous"), ("role:checker", "tester"),
-        ("ROLE: Reviewer", "Reviewer One"), ("role:", "unknown"), ("role:painter", "unknown"), ("", "unknown"), ("a99", "unknown"),
+        ("ROLE: Reviewer", "Reviewer One"), ("role:", "unknown"), ("role:painter", "unknown"), ("", "unknown"),
+        ("a99", "unknown"),
     ],
 )  # fmt: skip
 def test_a_target_is_an_id_a_name_a_unique_part_or_a_role(text: str, who: str) -> None:
@@ -138,7 +140,7 @@ def test_an_agent_of_another_instance_sees_nothing_not_even_a_hint() -> None:
 
 
 def test_the_widest_wall_shows_all_and_still_gives_no_authority() -> None:
-    play = crew(agent_talk="project")
+    play = crew("project")
     assert meant(play, "scribe", by="lead", verb="tree") == "scribe"
     assert play.refused(Instruct("scribe", "Go."), play.by("lead")).code == "authority"
 

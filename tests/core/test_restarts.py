@@ -149,7 +149,7 @@ def test_after_a_crash_of_the_daemon_all_that_is_wanted_starts_parents_first() -
     assert play.reopen()[1:] == [
         facts.Lost("a1", 1), facts.Lost("a2", 1), facts.TaskEnded("a2", "interrupted"),
         facts.Queued("a1", play.node("lead").inbox[0]), facts.Lost("a4", 1),
-        facts.Starting("a1", 2, resume=True), facts.Starting("a2", 2, resume=True), facts.Starting("a4", 2, resume=True),
+        *(facts.Starting(agent, 2, resume=True) for agent in ("a1", "a2", "a4")),
     ]  # fmt: skip
     assert not play.node("lead").inbox[0].wake, "nobody is woken by what befell them all"
     play.ready("lead", "scribe", "one")

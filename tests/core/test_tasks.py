@@ -9,14 +9,12 @@ from supervisor.core.decide.task import INBOX
 from supervisor.core.facts import Fact, Input
 from supervisor.core.grants import Grant
 from supervisor.core.requests import Disband, Down, Fork, Instruct, Restarting, Start, Stop
-from tests.core.play import Play, agent, fleet
-
-FLEET = "[fleet: an automatic event, not a request from the person] "
+from tests.core.play import EVENT, Play, agent, fleet
 
 
 def digest(number: int, text: str, *, wake: bool = True) -> Input:
     """What the fleet tells an agent."""
-    return Input(f"m{number}", "digest", FLEET + text, "fleet", wake)
+    return Input(f"m{number}", "digest", EVENT + text, "fleet", wake)
 
 
 def handed(taken: list[Fact]) -> list[tuple[str, tuple[str, ...]]]:
@@ -95,10 +93,36 @@ def test_a_waiting_agent_takes_the_next_text_as_its_answer() -> None:
     play.tell(facts.Blocked("a2", 1, "person", "May I?\nReally?"))
     assert (play.node("one").state, play.node("one").last) == ("waiting", "May I?")
     assert play.end_turn("one")[1:] == [], "it waits on: its task is not over"
-    assert handed(play.facts(Instruct("one", "Yes."))) == [("a2", ("m2",))]
+    assert play.facts(Instruct("one", "Yes."))[1:] == [facts.Handed("a2", 1, ("m2",), turn=True)]
     ended = [fact for fact in play.end_turn("one") if isinstance(fact, facts.TaskEnded)]
     assert len(ended) == 1, "both end as one"
     assert play.node("one").tasks == 1
+
+
+def test_an_answer_joins_the_turn_that_still_runs() -> None:
+    play = family()
+    play.tell(facts.Blocked("a2", 1, "person"))
+    assert play.facts(Instruct("one", "Yes."))[1:] == [facts.Handed("a2", 1, ("m2",), turn=False)]
+    assert (play.node("one").state, play.node("one").own.turns) == ("working", 1)
+    assert facts.TaskEnded("a2", "done", "") in play.end_turn("one")
+
+
+def test_what_was_given_before_the_question_is_no_answer() -> None:
+    play = family()
+    play.facts(Instruct("one", "Second."))
+    play.tell(facts.Blocked("a2", 1, "person"))
+    assert handed(play.end_turn("one")) == []
+    assert handed(play.facts(Instruct("one", "Yes."))) == [("a2", ("m3",))]
+    assert ("a2", ("m2",)) in handed(play.end_turn("one"))
+
+
+def test_digests_wait_for_the_end_of_the_turn_in_which_it_asks() -> None:
+    play = family()
+    play.facts(Fork("Go.", kind="lines", name="two", parent="one"))
+    play.ready("two")
+    play.tell(facts.Blocked("a2", 1, "two"))
+    assert handed(play.end_turn("two")) == []
+    assert handed(play.end_turn("one")) == [("a2", ("m3",))], "then what it waits for may wake it"
 
 
 def test_one_that_says_done_while_it_waits_does_not_wait_any_more() -> None:
@@ -107,6 +131,13 @@ def test_one_that_says_done_while_it_waits_does_not_wait_any_more() -> None:
     play.end_turn("one")
     assert facts.TaskEnded("a2", "done", "Never mind.") in play.tell(facts.Said("a2", 1, "done", "", "Never mind."))
     assert play.node("one").state == "standing"
+    play = family()
+    play.tell(facts.Blocked("a2", 1, "lead"))
+    assert play.tell(facts.Said("a2", 1, "done", "", "Never mind."))[1:] == []
+    assert facts.TaskEnded("a2", "done", "Never mind.") in play.end_turn("one")
+    play = family()
+    play.tell(facts.Said("a2", 1, "done"), facts.Blocked("a2", 1, "lead"))
+    assert play.end_turn("one")[1:] == [], "it asked after that"
 
 
 def test_an_empty_task_and_one_too_many_are_refused() -> None:
@@ -138,7 +169,8 @@ def test_one_follows_with_name_inbox_and_what_remains() -> None:
     play.spend("one", 30)
     play.facts(Instruct("one", "Second."))
     play.end_turn("one", "The first is done.")
-    brief = "You follow one (a2), which was released after 1 tasks.\nIts brief was: Go.\nIts last words were: The first is done."
+    brief = "You follow one (a2), which was released after 1 tasks.\nIts brief was: Go."
+    brief += "\nIts last words were: The first is done."
     spec = play.node("one").spec
     taken = play.exit("one", lasted=12.0)
     assert taken[1:] == [
@@ -171,7 +203,7 @@ def test_none_follows_where_nothing_remains_and_the_digest_says_so(grant: Grant,
     told = f"one (a2) was released; no other follows: nothing of its {field} is left."
     taken = play.exit("one")
     assert taken[1] == facts.Left("a2", "gone")
-    assert [fact.input.text for fact in taken if isinstance(fact, facts.Queued)] == [FLEET + told]
+    assert [fact.input.text for fact in taken if isinstance(fact, facts.Queued)] == [EVENT + told]
     assert "one" not in play.project.names
 
 
@@ -245,7 +277,7 @@ def test_a_task_that_goes_on_after_its_cut_goes_on_first() -> None:
     assert play.node("lead").task == Input("m1", "brief", "Begin.", "operator")
     play.due("lead")
     taken = play.ready("lead")
-    text = "[fleet: an automatic event, not a request from the person] Your process was started again in the middle of this task; go on with it.\nBegin."
+    text = f"{EVENT}Your process was started again in the middle of this task; go on with it.\nBegin."
     assert taken[2:] == [
         facts.Queued("a1", Input("m3", "digest", text, "fleet")),
         facts.Handed("a1", 2, ("m3",), turn=True),
@@ -261,8 +293,8 @@ def test_what_a_run_says_after_its_end_stays_in_the_journal() -> None:
     play.exit("one", 1)
     before = play.node("one")
     state, tasks = before.state, before.tasks
-    late = [facts.TurnEnded("a2", 1), facts.Said("a2", 1), facts.Ready("a2", 1, "other"), facts.TurnStarted("a2", 1)]
-    late += [facts.Blocked("a2", 1, "person"), facts.Exited("a2", 1, 1), facts.Started("a2", 1, 9, 9)]  # type: ignore[list-item]
+    late: list[Fact] = [facts.TurnEnded("a2", 1), facts.Said("a2", 1), facts.Ready("a2", 1, "other")]
+    late += [facts.TurnStarted("a2", 1), facts.Blocked("a2", 1, "person"), facts.Started("a2", 1, 9, 9)]
     for fact in late:
         assert play.tell(fact) == [fact]
     node = play.node("one")

@@ -61,23 +61,27 @@ def instruct(node: Node, by: Principal, text: str, moment: Moment) -> list[Fact]
 
 def hand(project: Project, node: Node) -> list[Fact]:
     """What waits goes to an idle program in one turn, if the budgets hold one more: all digests, and the next text
-    that wakes with the gentle ones before it. While a task is under way only digests do, unless the agent waits: then
-    the next text is the answer. No text that does not wake starts a turn."""
+    that wakes with the gentle ones before it. No text that does not wake starts a turn.
+
+    While a task is under way only digests go. An agent that waits takes the next text that was given after it asked
+    as its answer, in the midst of its turn if that still runs; then digests wait for the turn's end."""
     if project.closing or not node.alive or node.rerun is not None or node.state not in IDLE:
         return []
     if not any(item.wake for item in node.inbox) or _is_short(project, node):
         return []
     chosen: list[Input] = []
-    room = node.task is None or node.state == "waiting"
+    answer = node.state == "waiting" and (node.task is not None or node.turn)
+    room = node.task is None or answer
     for item in node.inbox:
         if item.sort == "digest":
-            chosen.append(item)
-        elif room:
+            chosen += [] if node.turn else [item]
+        elif room and not (answer and int(item.id[1:]) <= node.asked):
             chosen.append(item)
             room = not item.wake
     if not any(item.wake for item in chosen):
         return []
-    return [Handed(node.id, node.run, tuple(item.id for item in chosen), turn=True, introduce=not node.introduced)]
+    texts = tuple(item.id for item in chosen)
+    return [Handed(node.id, node.run, texts, turn=not node.turn, introduce=not node.introduced)]
 
 
 def _is_short(project: Project, node: Node) -> bool:
@@ -89,21 +93,16 @@ def _is_short(project: Project, node: Node) -> bool:
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
     """The turn that leaves nothing queued ends the task, unless the agent waits on someone."""
     node = project.agents[fact.agent]
-    if node.state == "waiting":
-        return []
-    facts: list[Fact] = []
-    if node.task is not None:
-        status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
-        facts.append(TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text)))
-    return facts or hand(project, node)
+    if node.task is None or (node.state == "waiting" and not node.status):
+        return hand(project, node)
+    status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
+    return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text))]
 
 
 def after_said(project: Project, fact: Said) -> list[Fact]:
     """`done` outside a turn ends the task at once; within one, the turn's end does."""
     node = project.agents[fact.agent]
-    if node.task is None or node.state == "working":
-        return []
-    return [TaskEnded(node.id, fact.status, fact.summary)]
+    return [TaskEnded(node.id, fact.status, fact.summary)] if node.task is not None and not node.turn else []
 
 
 def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
