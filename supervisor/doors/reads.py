@@ -16,6 +16,7 @@ from supervisor.core.authority import Agent, Principal
 from supervisor.core.facts import Fact
 from supervisor.core.names import sees
 from supervisor.core.refusals import RefusedError, refuse
+from supervisor.core.state import Node
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.service import Call
 from supervisor.runtime import codec, transcript
@@ -55,7 +56,7 @@ class Reads:
             rooms = [room for room in rooms if room.id == call.principal.project]
         faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
         for room in rooms:
-            faults += _garbled(room)
+            faults += _garbled(room) + _unkept(room)
         return self._about() | {"projects": [_project(room) for room in rooms if room.project.file], "faults": faults}
 
     async def tree(self, call: Call) -> Plain:
@@ -178,6 +179,21 @@ def _garbled(room: Room) -> list[Plain]:
         for node in room.project.agents.values()
         if node.garbled
     ]
+
+
+def _unkept(room: Room) -> list[Plain]:
+    """Limits that the kernel does not keep here: one fault a reason, however many agents have them."""
+    by_reason: dict[str, list[Node]] = {}
+    for agent, host in room.house.hosts.items():
+        if host.cell is not None and host.cell.unkept and agent in room.project.agents:
+            by_reason.setdefault(host.cell.unkept, []).append(room.project.agents[agent])
+    found = []
+    for reason, nodes in by_reason.items():
+        named = ", ".join(f"{node.name} ({node.id})" for node in nodes[:3])
+        others = f" and {len(nodes) - 3} others" if len(nodes) > 3 else ""
+        what = f"resources of {named}{others} are not kept: {reason}"
+        found.append({"at": min(node.since for node in nodes), "where": room.project.name, "what": what})
+    return found
 
 
 def _events(room: Room, by: Principal, batch: Batch) -> list[Plain]:

@@ -119,7 +119,7 @@ def test_a_second_writer_is_told_the_first_ones_pid(tmp_path: Path) -> None:
     journal = fill(tmp_path, 1)
     ran = subprocess.run([sys.executable, "-c", OPENER, str(tmp_path)], capture_output=True, text=True, check=False)
     assert f"is written by process {os.getpid()} already" in ran.stderr
-    assert "JournalError" in ran.stderr
+    assert "HeldError" in ran.stderr
     journal.write([journal.encode(Batch(1.0, "operator", (Downed(),)))])
     journal.abandon()
     assert verify(tmp_path).seq == 2

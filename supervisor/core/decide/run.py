@@ -62,6 +62,8 @@ def _wait(crashes: int, moment: Moment) -> float:
 
 
 def _how(fact: Exited) -> str:
+    if fact.oom and fact.signal == 9:
+        return "used up its memory and was ended by the kernel"
     return f"was ended by signal {fact.signal}" if fact.signal is not None else f"exited with {fact.code}"
 
 
