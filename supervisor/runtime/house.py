@@ -99,6 +99,9 @@ class House:
                     host.interrupt()
             case facts.BackedOff():
                 self._back_off(fact)
+            case facts.Respecified():
+                if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
+                    host.cell.limit(fact.spec.resources)
             case facts.Granted():
                 if (host := self.hosts.get(fact.agent)) is not None:
                     host.watch_wall()
@@ -169,6 +172,7 @@ class House:
         launch, talk = program.launch(kind, seat), program.converse(seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
+        cell.limit(spec.resources)
         points.reach("spawning")
         try:
             process = cell.spawn(

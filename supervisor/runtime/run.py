@@ -277,8 +277,8 @@ class Run:
             return Unstarted(self.agent, self.number, f"{failure.filename}: {failure.strerror}")
         lasted = round(trio.current_time() - self.begun, 3)
         if code is not None and code < 0:
-            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable)
-        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable)
+            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable, self.cell.oom())
+        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable, self.cell.oom())
 
     async def _drain(self) -> None:
         self._last_byte = trio.current_time()

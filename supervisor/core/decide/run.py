@@ -86,6 +86,8 @@ def _wait(crashes: int, moment: Moment) -> float:
 def _how(node: Node, fact: Exited | None) -> str:
     if fact is None:
         return f"could not be started: {node.reason}"
+    if fact.oom and fact.signal == 9:
+        return "used up its memory and was ended by the kernel"
     if fact.signal is not None:
         return f"was ended by signal {fact.signal}"
     return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
