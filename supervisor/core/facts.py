@@ -98,8 +98,8 @@ class Refused:
     used: int | float | str | None = None
     reserved: int | float | str | None = None
     ask: str = ""
-    holder: str = ""
     times: int = 1
+    holder: str = ""
 
 
 # --- an agent

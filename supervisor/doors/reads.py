@@ -13,9 +13,9 @@ from supervisor.config import agents_toml
 from supervisor.core import save, view
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
+from supervisor.core.state import Node
 from supervisor.doors import feed, history, wire
 from supervisor.doors.aside import aside
-from supervisor.core.state import Node
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.changed import Changed
 from supervisor.doors.service import Call
