@@ -16,7 +16,7 @@ from supervisor.core.state import Node
 from supervisor.kinds.kind import Launch, Seat
 from supervisor.kinds.table import KINDS
 from supervisor.runtime import environment, points
-from supervisor.runtime.containment import Cell, Containment
+from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host

@@ -12,9 +12,9 @@ from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, TurnEnde
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
 from supervisor.runtime import points, turn
-from supervisor.runtime.containment import Cell
+from supervisor.runtime.containment.cell import Cell
+from supervisor.runtime.containment.ladder import end
 from supervisor.runtime.heard import Heard
-from supervisor.runtime.ladder import end
 from supervisor.runtime.sieve import Overlong, Sieve
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript

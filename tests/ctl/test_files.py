@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
 from tests.ctl.server import ctl, serve
 
 

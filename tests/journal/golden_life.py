@@ -21,11 +21,11 @@ from supervisor.core.refusals import Refusal
 from supervisor.core.requests import Request, Stamp
 from supervisor.core.spec import Declared, Fleet, KindSpec, Role, Spec
 from supervisor.core.state import Project
-from supervisor.runtime import snapshot
-from supervisor.runtime.chain import Batch, Link
-from supervisor.runtime.codec import FACTS
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.segments import NAME
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch, Link
+from supervisor.runtime.journal.codec import FACTS
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import NAME
 
 LIFE = Path(__file__).with_name("golden.life.jsonl")
 #: What the tree looks like after each chapter: fields that came since do not count.

@@ -9,12 +9,12 @@ from typing import Any
 
 from supervisor.core.apply import apply
 from supervisor.core.state import Project
-from supervisor.runtime import snapshot
-from supervisor.runtime.chain import Batch, Link
-from supervisor.runtime.codec import FACTS
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.segments import NAME
-from supervisor.runtime.verify import verify
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch, Link
+from supervisor.runtime.journal.codec import FACTS
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import NAME
+from supervisor.runtime.journal.verify import verify
 from tests.journal import golden_life
 from tests.journal.golden import GOLDEN, MEANING, PROJECT, meaning
 from tests.journal.golden_life import LIFE, STATE, TREES

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from supervisor.core.spec import Resources
-from supervisor.runtime import cgroupfs, controllers, marks
-from supervisor.runtime.inotify import Watch
-from supervisor.runtime.subreaper import Identity, Seen, Subreaper, SubreaperCell
+from supervisor.runtime.containment import cgroupfs, controllers, marks
+from supervisor.runtime.containment.inotify import Watch
+from supervisor.runtime.containment.subreaper import Identity, Seen, Subreaper, SubreaperCell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from supervisor.core.facts import Killed
     from supervisor.core.spec import Stdio
     from supervisor.launchers.local import Process
-    from supervisor.runtime.cell import Cell, Tier
-    from supervisor.runtime.cgroupfs import Place
+    from supervisor.runtime.containment.cell import Cell, Tier
+    from supervisor.runtime.containment.cgroupfs import Place
 
 #: Where the daemon itself stands, and where an agent's own processes do.
 DAEMON, OWN = "daemon", "self"

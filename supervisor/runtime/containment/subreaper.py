@@ -16,17 +16,17 @@ from attrs import astuple, frozen
 
 from supervisor.core.facts import Killed
 from supervisor.launchers import local
-from supervisor.runtime import kernel, marks
-from supervisor.runtime.adopted import Adopted
-from supervisor.runtime.cell import Cell, Member, Tier
-from supervisor.runtime.reaper import collect
+from supervisor.runtime.containment import kernel, marks
+from supervisor.runtime.containment.adopted import Adopted
+from supervisor.runtime.containment.cell import Cell, Member, Tier
+from supervisor.runtime.containment.reaper import collect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from supervisor.core.spec import Resources, Stdio
     from supervisor.launchers.local import Process
-    from supervisor.runtime.marks import Stat
+    from supervisor.runtime.containment.marks import Stat
 
 #: Who waits for an event looks again after this long without one (seconds).
 SLOW = 1.0

@@ -12,7 +12,7 @@ from attrs import define, field
 
 if TYPE_CHECKING:
     from supervisor.core.spec import Resources
-    from supervisor.runtime.cgroupfs import Place
+    from supervisor.runtime.containment.cgroupfs import Place
 
 #: The controller that keeps each limit.
 CONTROLLER = {"memory": "memory", "cpu": "cpu", "processes": "pids"}
