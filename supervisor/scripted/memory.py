@@ -13,7 +13,7 @@ _COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning", "calls")
 
 
 class Memory:
-    """One session. Its file holds `run N`, `told ID` (it was told who it is), `input ID`, `again ID`, `spent KEY=NUMBER`
+    """One session. Its file holds `run N`, `told ID` (it was told who it is), `input ID`, `again ID`, `spent KEY=N`
     and what scripts `note`, in order. `spent` is the sum over the session."""
 
     def __init__(self, home: str, session: str) -> None:
