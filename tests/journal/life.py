@@ -72,9 +72,9 @@ def batch(at: float, *facts: Fact) -> Batch:
     return Batch(float(at), "fleet", facts)
 
 
-def replayed(told: list[Batch]) -> Project:
+def replayed(told: list[Batch], name: str = PROJECT) -> Project:
     """The state that these batches come to."""
-    project = Project(PROJECT)
+    project = Project(name)
     for each in told:
         for fact in each.facts:
             apply(project, fact, each.at)

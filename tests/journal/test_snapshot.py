@@ -29,7 +29,7 @@ def carry(project: Project, digest: str, shape: str = snapshot.SHAPE) -> Carry:
 
 
 @given(project=values(Project), nodes=st.lists(values(Node), max_size=3, unique_by=lambda node: node.id))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_every_state_comes_back_equal_and_in_the_same_order(project: Project, nodes: list[Node]) -> None:
     project.agents = {node.id: node for node in nodes}
     with TemporaryDirectory() as name:
@@ -44,7 +44,7 @@ def test_every_state_comes_back_equal_and_in_the_same_order(project: Project, no
 
 
 @given(project=values(Project), nodes=st.lists(values(Node), max_size=3, unique_by=lambda node: node.id))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_a_copy_is_equal_and_shares_nothing_that_changes(project: Project, nodes: list[Node]) -> None:
     project.agents = {node.id: node for node in nodes}
     made = snapshot.copied(project)
