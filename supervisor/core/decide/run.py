@@ -35,24 +35,34 @@ def after_exit(project: Project, fact: Exited | Unstarted, moment: Moment) -> li
     limit = node.spec.max_tasks
     if ended and limit is not None and node.tasks + 1 >= limit:
         return ended  # its last task: what follows is decided there
-    return [*ended, *_policy(project, node, exited, moment)]
+    told, follows = _policy(project, node, exited, moment, wake=not ended)
+    # The end of a task wakes the parent; what else there is to tell goes along in the same turn.
+    return [*told, *ended, *follows]
 
 
-def _policy(project: Project, node: Node, fact: Exited | None, moment: Moment) -> list[Fact]:
-    """Death by a signal is a failure; a run that was told to end never comes here."""
+def _policy(
+    project: Project, node: Node, fact: Exited | None, moment: Moment, *, wake: bool
+) -> tuple[list[Fact], list[Fact]]:
+    """What the parent is told, and what follows. Death by a signal is a failure; a run that was told to end never
+    comes here."""
     failed = fact is None or fact.code != 0 or (node.spec.restart == "always" and fact.lasted < QUICK)
     again = node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
-    how = _how(node, fact)
-    if not again:
-        cause: Cause = "unstarted" if fact is None else "exit"
-        return [*_tell(project, node, f"{how}.", moment), *leave.leave(node, "gone", cause, "")]
-    if not failed:
-        return [BackedOff(node.id, _wait(1, moment), 0)]
-    crashes = 1 if fact is not None and fact.lasted >= SETTLED else node.crashes + 1
-    if crashes > CRASHES:
-        text = f"failed {crashes} times in a row and is given up. The last time it {how}."
-        return [*_tell(project, node, text, moment), *leave.leave(node, "gone", "crash", "")]
-    return [BackedOff(node.id, _wait(crashes, moment), crashes)]
+    how, cause = _how(node, fact), _cause(fact)
+    if again and not failed:
+        return [], [BackedOff(node.id, _wait(1, moment), 0)]
+    if again:
+        crashes = 1 if fact is not None and fact.lasted >= SETTLED else node.crashes + 1
+        if crashes <= CRASHES:
+            return [], [BackedOff(node.id, _wait(crashes, moment), crashes)]
+        how = f"failed {crashes} times in a row and is given up. The last time it {how}"
+        cause = "crash"
+    parent = project.above(node)
+    told = moment.tell(parent, f"{called(node)} {how}.", wake=wake) if parent is not None else []
+    return [*told], leave.leave(node, "gone", cause, "")
+
+
+def _cause(fact: Exited | None) -> Cause:
+    return "unstarted" if fact is None else "exit"
 
 
 def _wait(crashes: int, moment: Moment) -> float:
@@ -66,11 +76,6 @@ def _how(node: Node, fact: Exited | None) -> str:
     if fact.signal is not None:
         return f"was ended by signal {fact.signal}"
     return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
-
-
-def _tell(project: Project, node: Node, text: str, moment: Moment) -> list[Fact]:
-    parent = project.above(node)
-    return [*moment.tell(parent, f"{called(node)} {text}", wake=True)] if parent is not None else []
 
 
 def after_backoff(project: Project, fact: Due) -> list[Fact]:
