@@ -18,7 +18,7 @@ run: $(STAMP)  ## start the service with the shipped fleet and watch its tree
 	@$(BIN)/supervisorctl up agents.toml
 	@if [ -t 1 ]; then exec $(BIN)/supervisorctl tree --watch; else exec $(BIN)/supervisorctl tree; fi
 
-test: lint  ## all checks and tests; ARGS="-k word" chooses
+test: lint  ## all checks and tests; ARGS="-k word" chooses, KEEP=1 keeps the files of failed ones
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: test docs  ## what must stand before a commit: tests, and generated docs that are current

@@ -34,7 +34,7 @@ def page() -> str:
     for kind in get_args(Fact):
         own = kind.__dict__.get("__doc__") or ""
         means = "" if own.startswith("Method generated") else " ".join(inspect.cleandoc(own).split())
-        fields = ", ".join(map(shown, attrs.fields(kind))) or "–"
+        fields = ", ".join(map(shown, attrs.fields(kind))) or "none"
         rows.append(f"| {kind.__name__} | {means} | {fields} |\n")
     return HEAD + "".join(rows)
 

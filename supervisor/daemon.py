@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import os
 import secrets
 import signal
@@ -15,55 +16,64 @@ from typing import Any, Literal
 
 import trio
 
-from supervisor import config
+from supervisor.config import agents_toml
 from supervisor.core import facts
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.refusals import Refusal
-from supervisor.core.state import Project
 from supervisor.doors import paths
 from supervisor.doors.accepting import Accepting
 from supervisor.doors.asks import Asks
 from supervisor.doors.control import serve
-from supervisor.doors.listener import DoorError, TakenError
+from supervisor.doors.listener import DoorError, MisplacedError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
-from supervisor.launchers.local import widen
-from supervisor.runtime import marks
+from supervisor.launchers.limits import widen
+from supervisor.runtime import marks, points
 from supervisor.runtime.containment import contain
 from supervisor.runtime.desk import Desk
-from supervisor.runtime.journal import Journal, JournalError
+from supervisor.runtime.journal import HeldError, Journal, JournalError
 from supervisor.runtime.lag import Lag
+from supervisor.runtime.notify import Notify
 from supervisor.runtime.peers import Peers, identity
 from supervisor.runtime.projects import Projects
 from supervisor.runtime.reaper import reap
 from supervisor.runtime.sweep import sweep
 from supervisor.runtime.tools import lay_out
+from supervisor.warden import Post, claim
 
-#: Where a parent that wants to know is told that the daemon is ready: a pipe's descriptor, its number in this variable.
-READY = "FLEET_READY_FD"
-#: The warden's pid, where there is one.
-WARDEN = "FLEET_WARDEN"
-#: Exit codes (sysexits.h): the disk or the socket failed; another daemon is there.
-IO_ERROR, TAKEN = 74, 75
+#: Exit codes (sysexits.h): the disk or the socket failed; another daemon is there; what it is told to be it cannot be
+#: here, and starting it again would not help.
+IO_ERROR, TAKEN, UNFIT = 74, 75, 78
+
+
+class UnfitError(Exception):
+    """This daemon cannot be what it is told to be, here."""
 
 
 class Daemon:
     """One running daemon."""
 
-    def __init__(self, state: Path, runtime: Path, tier: Literal["auto", "cgroup", "warden"]) -> None:
+    def __init__(
+        self, state: Path, runtime: Path, tier: Literal["auto", "cgroup", "warden"], post: Post, notify: Notify
+    ) -> None:
         self.state = state
         self.runtime = runtime
-        self.warden = int(os.environ.pop(WARDEN, "0"))
+        self._post = post
+        self.warden = post.warden
         self.started = time.time()
         self.instance = secrets.randbelow(marks.HIGHEST_INSTANCE) + 1
         self.lag = Lag()
+        self.notify = notify
         self.stopping = trio.Event()
-        journal, batches, cut = Journal.open(state / "daemon", "daemon")
-        self._desk = Desk(Project("daemon"), journal, lambda _fact: None, lambda: 1)
+        journal, past, cut = Journal.open(state / "daemon", "daemon")
+        own = past.project()
+        self._desk = Desk(own, journal, lambda _fact: None, lambda: 1)
         # After the lock: a second daemon must not touch what the first one contains.
-        self.containment = contain(self.instance, tier)
-        opened = (fact for batch in reversed(batches) for fact in batch.facts if isinstance(fact, facts.Opened))
-        self._before = next((int(fact.instance) for fact in opened), None)
+        try:
+            self.containment = contain(self.instance, tier)
+        except OSError as error:
+            raise UnfitError(f"agents cannot be contained ({tier}): {error}") from error
+        self._before = int(own.instance) if own.instance else None
         self._repaired = [facts.Repaired(cut)] if cut else []
         self.projects: Projects
         self._verbs: dict[str, Any] = {}
@@ -81,6 +91,7 @@ class Daemon:
                     await self._start(nursery)
                     nursery.start_soon(self._listen, signals)
                     await self.stopping.wait()
+                    self.notify.leaving(self._status())
                     await self.projects.close()
                     self._desk.observe(facts.Closing())
                     nursery.cancel_scope.cancel()
@@ -94,34 +105,37 @@ class Daemon:
         tools = lay_out(self.runtime / "bin")
         self.projects = Projects(self.state, self.containment, self.instance, tools, nursery)
         nursery.start_soon(self._desk.run)
-        self._desk.observe(*self._repaired, facts.Opened(str(self.instance), self.containment.tier))
-        nursery.start_soon(self.lag.run)
+        opened = self._desk.observe(*self._repaired, facts.Opened(str(self.instance), self.containment.tier))
+        nursery.start_soon(self.lag.run, lambda: self.notify.alive(self._status()))
         await nursery.start(reap, self.containment)
         self._set_verbs()
         await nursery.start(serve, Path(paths.control_socket(str(self.runtime))), self._service())
+        # Whatever carries this instance's mark must be found by the next one: not a process before that is on disk.
+        await opened.durable.wait()
         for stored in self.projects.stored():
             try:
                 self.projects.open(stored)
             except JournalError as error:
                 self.projects.fault(stored, error)  # one broken journal is shown; the other projects run
-        _tell_ready()
+        self._post.ready()
+        self.notify.ready(self._status())
+
+    def _status(self) -> str:
+        """One line for people who ask the service manager."""
+        rooms = self.projects.rooms.values()
+        if self.stopping.is_set():
+            return f"leaving; {sum(len(room.house.hosts) for room in rooms)} agents have yet to end"
+        states = [node.state for room in rooms for node in room.project.agents.values() if node.live]
+        return f"{len(states)} agents, {states.count('working')} working; {self.containment.tier} tier"
 
     async def _listen(self, signals: AsyncIterator[int]) -> None:
         async for _ in signals:
             self.stopping.set()
 
-    def _mark_of(self, pid: int) -> str | None:
-        """The mark of a run of ours that a process carries."""
-        marked = marks.marked(pid)
-        if marked is not None and marked[0] == self.instance:
-            return f"run {marked[1]}"
-        named = marks.named(pid)
-        return named[1] if named is not None and named[0] == self.instance else None
-
     # --- the door
 
     def _set_verbs(self) -> None:
-        personal = config.personal_file(os.environ)
+        personal = agents_toml.personal_file(os.environ)
         asks = Asks(self.projects, self.stopping.set)
         self._verbs = (
             asks.table | Reads(self.projects, self._about, personal).table | Accepting(self.projects, personal).table
@@ -133,10 +147,10 @@ class Daemon:
             runs=self.projects.runs,
             daemon=[
                 own
-                for own in (identity(os.getpid()), identity(self.warden) if self.warden else None)
+                for own in (identity(os.getpid()), identity(self.warden) if self.warden is not None else None)
                 if own is not None
             ],
-            mark_of=self._mark_of,
+            mark_of=self.containment.mark_of,
             cell_of=self.containment.agent_of,
         )
         return Service(
@@ -165,7 +179,7 @@ class Daemon:
         return {
             "pid": os.getpid(),
             "uid": os.geteuid(),
-            "warden": self.warden or None,
+            "warden": self.warden,
             "version": version("fleet-supervisor"),
             "tier": self.containment.tier,
             "uptime": round(time.time() - self.started, 3),
@@ -174,16 +188,12 @@ class Daemon:
         }
 
 
-def _tell_ready() -> None:
-    """Say once, to whoever asked for it, that the daemon serves."""
-    told = os.environ.pop(READY, "")
-    if told:
-        with open(int(told), "wb", buffering=0) as pipe:
-            pipe.write(b"ready\n")
-
-
-def run(argv: Sequence[str]) -> int:
-    """The daemon in this process, until it is told to stop; returns its exit code (0, 1, 74 disk, 75 another is there)."""
+def run(argv: Sequence[str], hook: points.Hook | None = None) -> int:
+    """The daemon in this process, until it is told to stop; returns its exit code (0; 74: disk or socket; 75: another
+    daemon is there; 78: it cannot be here)."""
+    points.arm(hook)
+    post, notify = claim(), Notify(os.environ)
+    faulthandler.enable()  # a watchdog ends a stuck loop with SIGABRT: the log says where it stood
     parser = argparse.ArgumentParser(prog="supervisord", description="The fleet supervisor's daemon.")
     parser.add_argument("--tier", choices=("auto", "cgroup", "warden"), default="auto", help="how agents are contained")
     options = parser.parse_args(argv)
@@ -192,20 +202,32 @@ def run(argv: Sequence[str]) -> int:
     runtime = Path(paths.runtime_dir(os.environ, os.geteuid(), home))
     code = 0
     try:
+        # A thread that reads a large file gives the interpreter back to the loop this often (seconds).
+        sys.setswitchinterval(0.0005)
         widen()
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
-        trio.run(Daemon(state, runtime, options.tier).run)
-    except* TakenError as group:
-        code = _fail(TAKEN, group)
+        _make(state)
+        _make(runtime)
+        trio.run(Daemon(state, runtime, options.tier, post, notify).run)
+    except* (TakenError, HeldError) as group:
+        code = _fail(TAKEN, group, notify)
+    except* (UnfitError, MisplacedError) as group:
+        code = _fail(UNFIT, group, notify)
     except* (JournalError, DoorError, OSError) as group:
-        code = _fail(IO_ERROR, group)
+        code = _fail(IO_ERROR, group, notify)
     return code
 
 
-def _fail(code: int, group: BaseExceptionGroup[Exception]) -> int:
+def _make(directory: Path) -> None:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (PermissionError, NotADirectoryError, FileExistsError) as error:
+        raise UnfitError(f"{directory} cannot be made: {error.strerror}") from error
+
+
+def _fail(code: int, group: BaseExceptionGroup[Exception], notify: Notify) -> int:
     for error in leaves(group):
         print(f"supervisord: {error}", file=sys.stderr)
+        notify.failed(str(error))
     return code
 
 

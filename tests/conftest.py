@@ -49,7 +49,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def place(request: pytest.FixtureRequest) -> Iterator[Path]:
     """The test's own directory, with a short path (a socket's may have 107 bytes), in which HOME, TMPDIR and the XDG
     directories point: no test touches what is the person's. At the test's end no process, descriptor, cgroup or file
-    in TMPDIR may be left. The directory of a failed test is kept."""
+    in TMPDIR may be left. With KEEP in the environment the directory of a failed test is kept."""
     root = Path(tempfile.mkdtemp(prefix="fleet-"))
     root.chmod(0o755)  # some tests act as another user
     kept = {name: os.environ.get(name) for name in _PLACES}
@@ -68,10 +68,10 @@ def place(request: pytest.FixtureRequest) -> Iterator[Path]:
             else:
                 os.environ[name] = value
         tempfile.tempdir = None
+        if not ("KEEP" in os.environ and request.node.stash.get(_FAILED, False)):
+            shutil.rmtree(root)
     if left:
         pytest.fail(f"{request.node.nodeid} left behind: " + "; ".join(left), pytrace=False)
-    if not request.node.stash.get(_FAILED, False):
-        shutil.rmtree(root)
 
 
 @pytest.fixture

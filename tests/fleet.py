@@ -1,4 +1,5 @@
-"""A real daemon in a place of its own, driven as a person would: by the client's commands, and by the wire where a test needs to be quick."""
+"""A real daemon in a place of its own, driven by the client's commands as a person would, and by the wire where a test
+must be quick."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,8 @@ class Fleet:
             params: dict[str, Any] = {"cwd": str(self.at), "follow": True} | ({} if since is None else {"since": since})
             request = {"jsonrpc": "2.0", "id": 1, "method": "events", "params": params}
             await stream.send_all(json.dumps(request).encode() + b"\n")
-            yield _notifications(stream)
+            async with aclosing(_notifications(stream)) as notifications:
+                yield notifications
 
     # --- the command line
 
@@ -116,7 +118,7 @@ def _walk(agents: list[dict[str, Any]], parent: str | None) -> Iterator[tuple[di
         yield from _walk(agent["children"], agent["id"])
 
 
-async def _notifications(stream: trio.SocketStream) -> AsyncIterator[dict[str, Any]]:
+async def _notifications(stream: trio.SocketStream) -> AsyncGenerator[dict[str, Any]]:
     rest = b""
     async for chunk in stream:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -130,13 +132,13 @@ async def _notifications(stream: trio.SocketStream) -> AsyncIterator[dict[str, A
 @asynccontextmanager
 async def running(at: Path, tier: str = "auto", *options: str) -> AsyncIterator[Fleet]:
     """A daemon in the foreground (`--no-warden`), stopped in order at the end; its output goes to `daemon.log`."""
-    at.mkdir(exist_ok=True)
+    await trio.Path(at).mkdir(exist_ok=True)
     ready, told = os.pipe()
     with (at / "daemon.log").open("ab") as log:
         process = subprocess.Popen(
             [*DAEMON, "--no-warden", "--tier", tier, *options],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(told,), start_new_session=True,
-            env=os.environ | {"FLEET_READY_FD": str(told)},
+            env=os.environ | {"SUPERVISORD_READY_FD": str(told)},
         )  # fmt: skip
     os.close(told)
     fleet = Fleet(at, process, tier)

@@ -52,6 +52,8 @@ class ModelServer:
     asked: list[str] = field(factory=list)
     #: each request's tools, by name
     tools: list[list[str]] = field(factory=list)
+    #: what tools answered, as each request that ends with it brought it
+    results: list[tuple[str, ...]] = field(factory=list)
     url: str = ""
     _failed: Counter[str] = field(factory=Counter)
     _released: set[str] = field(factory=set)
@@ -137,6 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
         talk = wire.read(body)
         self.server_of_test.asked.append(talk.said)
         self.server_of_test.tools.append(wire.tools(body))
+        self.server_of_test.results.append(talk.results)
         found = _MARK.findall(talk.said)
         mark, given = found[-1] if found else ("ok", "")
         if mark == "err":
@@ -153,7 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         try:
-            self._tell(answer, mark, given, tooled=answer.talk.tooled)
+            self._tell(answer, mark, given, tooled=bool(answer.talk.results))
             self._book(answer, answer.numbers)  # before its end: the client may be read before we go on
             answer.finish()
         except (BrokenPipeError, ConnectionResetError):  # the client cut its turn

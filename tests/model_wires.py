@@ -14,11 +14,11 @@ from attrs import frozen
 
 @frozen
 class Talk:
-    """What a request says: the user's last words, the answers before it, and whether a tool has run since."""
+    """What a request says: the user's last words, the answers before it, and what tools answered since."""
 
     said: str
     n: int
-    tooled: bool
+    results: tuple[str, ...]
 
 
 def _plain(content: object) -> str:
@@ -35,7 +35,7 @@ def _talk(events: list[tuple[str, str]]) -> Talk:
     return Talk(
         said=events[last][1] if last >= 0 else "",
         n=sum(role == "assistant" for role, _ in events),
-        tooled=any(role == "tool" for role, _ in events[last + 1 :]),
+        results=tuple(words for role, words in events[last + 1 :] if role == "tool"),
     )
 
 
@@ -144,8 +144,8 @@ class Messages(Wire):
         events: list[tuple[str, str]] = []
         for message in body["messages"]:
             content = message["content"]
-            if isinstance(content, list) and any(part.get("type") == "tool_result" for part in content):
-                events.append(("tool", ""))
+            parts = content if isinstance(content, list) else []
+            events += [("tool", _plain(part.get("content"))) for part in parts if part.get("type") == "tool_result"]
             events.append((message["role"], _plain(content)))
         return _talk(events)
 

@@ -47,7 +47,8 @@ def _install(what: str, place: Path, path: str) -> None:
     fresh = place.with_name(f"{place.name}.part")
     shutil.rmtree(fresh, ignore_errors=True)
     argv = [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(fresh), what]
-    environment = {**os.environ, "PATH": path}
+    # without the flag npm leaves what it compiled in TMPDIR
+    environment = {**os.environ, "PATH": path, "NODE_DISABLE_COMPILE_CACHE": "1"}
     # S603: the argv is npm and a pin of our own
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -37,12 +37,12 @@ class UserManager:
         self.home = home
         self.user = user
 
-    def start(self, *command: str) -> subprocess.Popen[str]:
+    def start(self, *command: str, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[str]:
         """Run `command` under a manager; it ends with the command, and its exit code is the command's."""
         return subprocess.Popen(
             [SCRIPT, self.group, self.user, *command],
             env={"HOME": str(self.home), "PATH": os.environ["PATH"]},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 
     def run(self, *command: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
 
-MAKERS = sorted((Path(__file__).parents[1] / "docs").glob("make_*.py"))
+ROOT = Path(__file__).parents[1]
+MAKERS = sorted((ROOT / "docs").glob("make_*.py"))
 
 
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda path: str(path.stem))
 def test_a_generated_page_is_current(maker: Path) -> None:
     made = runpy.run_path(str(maker))
     assert made["PAGE"].read_text() == made["page"](), "`make docs` writes it anew"
+
+
+def test_every_dependency_is_used_and_has_its_reason() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    page = (ROOT / "docs/dependencies.md").read_text()
+    source = "\n".join(path.read_text() for path in (ROOT / "supervisor").rglob("*.py"))
+    used = [re.split(r"[^\w-]", each)[0] for each in project["project"]["dependencies"]]
+    for name in used:
+        assert re.search(rf"^\s*(import|from) {name.replace('-', '_')}\b", source, re.MULTILINE), f"{name} is not used"
+    listed = re.findall(r"^\| ([a-z][\w, -]*) \|", page, re.MULTILINE)
+    named = {name for row in listed for name in row.split(", ")}
+    developed = {re.split(r"[^\w-]", each)[0] for each in project["dependency-groups"]["dev"]}
+    assert {*used, *developed} == named - {"at run time", "in development"}

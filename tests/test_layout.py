@@ -24,15 +24,32 @@ MAY = {
     "launchers": {"core", "kinds", "launchers", "runtime"},
     "runtime": {"core", "kinds", "config", "launchers", "runtime"},
     "doors": {"core", "kinds", "config", "launchers", "runtime", "doors"},
-    "daemon": {"core", "kinds", "config", "launchers", "runtime", "doors", "daemon"},
+    "daemon": {"core", "kinds", "config", "launchers", "runtime", "doors", "daemon", "warden"},
     "warden": {"warden"},
+    "conformance": {
+        "core",
+        "kinds",
+        "config",
+        "launchers",
+        "runtime",
+        "doors",
+        "daemon",
+        "warden",
+        "ctl",
+        "conformance",
+    },
     "scripted": {"scripted"},
     "ctl": {"ctl"},
 }
 #: What the client shares with the daemon: plain tables and sans-IO code on the stdlib alone.
-SHARED = {"supervisor.doors.verbs", "supervisor.doors.wire", "supervisor.doors.paths", "supervisor.core.units"}
+SHARED = {"supervisor.doors.verbs", "supervisor.doors.wire", "supervisor.doors.paths"} | {
+    "supervisor.core.units",
+    "supervisor.core.weight",
+}
 #: Parts that start before, or faster than, any dependency could be imported.
 STDLIB_ONLY = {"warden", "scripted", "ctl"}
+#: What the warden shares with the daemon: kernel calls and /proc, on the stdlib alone.
+UNDER_BOTH = {"supervisor.runtime.kernel", "supervisor.runtime.marks"}
 IMPURE = {
     "asyncio", "ctypes", "fcntl", "io", "logging", "multiprocessing", "os", "pathlib", "psutil", "random", "secrets",
     "select", "shutil", "signal", "socket", "subprocess", "tempfile", "threading", "time", "trio", "uuid",
@@ -98,9 +115,11 @@ def test_imports_run_one_way(path: Path) -> None:
         first, *rest = name.split(".")
         if first == "supervisor":
             inner = rest[0].split("_")[0] if rest else ""
-            assert inner in MAY[here] or (here == "ctl" and name in SHARED), f"{here} may not import {name}"
+            shared = {"ctl": SHARED, "warden": UNDER_BOTH}.get(here, set())
+            assert inner in MAY[here] or name in shared, f"{here} may not import {name}"
         elif (
-            here in STDLIB_ONLY or f"supervisor.{path.relative_to(PACKAGE).with_suffix('')}".replace("/", ".") in SHARED
+            here in STDLIB_ONLY
+            or f"supervisor.{path.relative_to(PACKAGE).with_suffix('')}".replace("/", ".") in SHARED | UNDER_BOTH
         ):
             assert first in sys.stdlib_module_names, f"{name} is not of the standard library"
 

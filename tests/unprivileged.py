@@ -1,11 +1,14 @@
-"""What tests need that must run as an unprivileged user: a uid, and the installed project where that uid can read it."""
+"""What tests need that must run as an unprivileged user: a uid, and the installed project where that uid can read
+it."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +60,9 @@ def unprivileged() -> Iterator[Unprivileged]:
 
 def _install(venv: Path) -> None:
     project = Path(__file__).parents[1]
-    subprocess.run([SYSTEM_PYTHON, "-m", "venv", venv], check=True, umask=0o022)
-    pip = [venv / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check", "install", project]
+    python = venv / "bin/python"
+    own: bool = importlib.util.find_spec("pip") is not None  # else the new one needs a pip of its own, which is slower
+    subprocess.run([SYSTEM_PYTHON, "-m", "venv", *(["--without-pip"] if own else []), venv], check=True, umask=0o022)
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python] if own else [python, "-m", "pip"]
+    pip += ["-q", "--disable-pip-version-check", "install", project]
     subprocess.run(pip, check=True, umask=0o022, stderr=subprocess.DEVNULL)

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts, tree
+from supervisor.core import budgets, facts, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
@@ -75,8 +75,8 @@ def _downed(project: Project, _fact: facts.Downed, _at: float) -> None:
     tree.downed(project)
 
 
-def _opened(project: Project, _fact: facts.Opened, _at: float) -> None:
-    project.closing = False
+def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
+    project.closing, project.instance = False, fact.instance
 
 
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
@@ -96,6 +96,7 @@ def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
     node.turn = node.cut = False
     if not fact.resume:
         node.session, node.introduced = "", False
+    talk.starting(node, fact)
 
 
 def _started(_project: Project, node: Node, fact: facts.Started) -> None:
@@ -108,6 +109,9 @@ def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
 
 def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
     node.session, node.model = fact.session or node.session, fact.model or node.model
+    # What a program keeps of a conversation may be less than what was said to it before it died.
+    node.introduced = node.introduced and not fact.fresh
+    talk.ready(node, fact)
 
 
 def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
@@ -126,9 +130,11 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     # place of the task that asked: both end as one.
     node.task = next((item for item in reversed(handed) if item.sort != "digest"), node.task)
     node.introduced, node.waiting_on = True, ""
+    costs = talk.handed(node, fact)
     if fact.turn:
         node.turn, node.cut = True, False
         node.status = node.verdict = node.summary = ""
+    if costs:
         _spend(project, node, Usage(turns=1))
 
 
@@ -136,10 +142,12 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
     if not node.turn and after(node.state, "TurnStarted") != node.state:  # one that we did not start
         node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
+    talk.begun(node)
 
 
 def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
     node.handed.clear()
+    talk.ended(node, fact)
     node.turn = node.cut = False
     node.text = fact.text
     node.reason = fact.error
@@ -211,18 +219,17 @@ def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> Non
 
 
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
-    node.handed.clear()
     node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
     node.lasted += fact.lasted
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
-    node.handed.clear()
     node.alive, node.turn, node.pid = False, False, 0
 
 
 def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
     node.crashes, node.crashed = fact.crashes, node.crashed + (fact.crashes > 0)
+    node.talk = evolve(node.talk, resumed=fact.resumed)
 
 
 def first_line(text: str) -> str:
@@ -247,6 +254,8 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Ready: _ready,
     facts.Queued: _queued,
     facts.Handed: _handed,
+    facts.Read: talk.read,
+    facts.Returned: talk.returned,
     facts.TurnStarted: _turn_started,
     facts.TurnEnded: _turn_ended,
     facts.Spent: _spent,
@@ -261,6 +270,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Exited: _exited,
     facts.Lost: _lost,
     facts.BackedOff: _backed_off,
+    facts.Abandoned: talk.abandoned,
     facts.Left: tree.left,
     facts.Forgotten: tree.forgotten,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
 #: USD are kept as whole nano-dollars, so that a sum of many small calls is exact and replay is equal.
 NANO = 1_000_000_000
@@ -82,6 +82,18 @@ class Report:
     epoch: str = ""
     model: str = ""
     context: float | None = None
+
+
+def joined(first: Report, second: Report) -> Report | None:
+    """One report that books as both would, one after the other; None where there is none. A program that reports
+    every token is one line in the journal."""
+    alike = (first.scope, first.id, first.epoch, first.model) == (second.scope, second.id, second.epoch, second.model)
+    if not alike or first.scope == "turn":
+        return None
+    # A call without a name is one more; whatever has a name, and a total, only grows.
+    grows = first.scope == "total" or first.id
+    usage = first.usage.highest(second.usage) if grows else first.usage + second.usage
+    return evolve(second, usage=usage, context=first.context if second.context is None else second.context)
 
 
 @define

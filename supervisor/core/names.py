@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from supervisor.core import likeness
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project, fold
@@ -27,9 +28,11 @@ def fault(name: str) -> str:
         return f"a name has at most {LONGEST} characters"
     if any(unicodedata.category(char)[0] == "C" or char in "/:*" for char in name):
         return "a name has no control characters and none of / : *"
-    if _ID.fullmatch(name):
+    if likeness.hidden(name):
+        return "a name has nothing in it that is not seen"
+    if _ID.fullmatch(likeness.shape(name)):
         return f"{name} looks like an id: a name needs more than the letter a and a number"
-    if name.casefold() in RESERVED:
+    if fold(name) in RESERVED:
         return f"{name} is a word of the fleet's own"
     return ""
 

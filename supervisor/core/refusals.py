@@ -33,7 +33,8 @@ Code = Literal[
 @frozen
 class Refusal:
     """Why a request was refused. Counts are whole numbers, `cost` is in USD, `wall` in seconds; sets are text.
-    What does not apply is None; `ask` names who could allow it: an agent, or `operator`."""
+    What does not apply is None. `holder` names the agent that would have to hold more, `ask` who could give it: an
+    agent, or `operator`."""
 
     code: Code
     message: str
@@ -43,6 +44,7 @@ class Refusal:
     used: Value = None
     reserved: Value = None
     ask: str = ""
+    holder: str = ""
 
     def plain(self) -> dict[str, Value]:
         """The wire's shape."""
@@ -75,7 +77,9 @@ def refuse(
     used: Value = None,
     reserved: Value = None,
     ask: str = "",
+    holder: str = "",
 ) -> RefusedError:
     """A refusal to raise."""
     asked, held = (_begins(value, LONGEST_VALUE) if isinstance(value, str) else value for value in (asked, held))
-    return RefusedError(Refusal(code, _begins(message, LONGEST_MESSAGE), field, asked, held, used, reserved, ask))
+    message = _begins(message, LONGEST_MESSAGE)
+    return RefusedError(Refusal(code, message, field, asked, held, used, reserved, ask, holder))

@@ -65,6 +65,7 @@ def check(project: Project, parent: Node | None, asked: Grant) -> None:
                 asked=", ".join(missing),
                 held=", ".join(held) if isinstance(held, tuple) else "",
                 ask=project.giver(parent),
+                holder=parent.name,
             )
     for field in SWITCHES:
         if getattr(asked, field) is True and effective(project, parent, field) is False:
@@ -75,4 +76,5 @@ def check(project: Project, parent: Node | None, asked: Grant) -> None:
                 asked="yes",
                 held="no",
                 ask=project.giver(parent),
+                holder=parent.name,
             )

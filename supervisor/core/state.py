@@ -10,7 +10,9 @@ from supervisor.core.facts import Exited, Input, Killed
 from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, State
+from supervisor.core.likeness import shape
 from supervisor.core.spec import Fleet, Spec
+from supervisor.core.talk import Talk
 
 
 @define
@@ -70,6 +72,7 @@ class Node:
     pid: int = 0
     session: str = ""
     introduced: bool = False
+    talk: Talk = Factory(Talk)
     model: str = ""
     crashes: int = 0
     crashed: int = 0
@@ -129,6 +132,8 @@ class Project:
     fleet: Fleet | None = None
     wanted: bool = False
     closing: bool = False
+    #: the daemon that took the project up last
+    instance: str = ""
     agents: dict[str, Node] = Factory(dict)
     mains: list[str] = Factory(list)
     names: dict[str, str] = Factory(dict)
@@ -180,5 +185,5 @@ class Project:
 
 
 def fold(name: str) -> str:
-    """How names are compared: trimmed and without case."""
-    return name.strip().casefold()
+    """How names are compared: trimmed, without case, and by what they look like."""
+    return shape(name.strip())

@@ -66,11 +66,11 @@ def tokens(agent: Agent, which: str) -> int:
     return sum(int(usage.get(key) or 0) for key in ("input", "cache_read", "cache_write", "output"))
 
 
-def counted(agents: Iterable[Agent]) -> str:
+def counted(agents: Iterable[Agent], screen: Screen) -> str:
     """`3 working, 2 standing`."""
     states: dict[str, int] = {}
     for agent in agents:
-        state = plain.one_line(agent.get("state")) or "unknown"
+        state = plain.one_line(agent.get("state"), ascii_only=not screen.utf8) or "unknown"
         states[state] = states.get(state, 0) + 1
     order = {state: at for at, state in enumerate(STATES)}
     return ", ".join(f"{states[state]} {state}" for state in sorted(states, key=lambda s: order.get(s, len(order))))
@@ -115,7 +115,9 @@ class _Grower:
             offspring = children(agent)
             if offspring and level >= self.depth and not self.everything:
                 deeper = below(offspring)
-                self._note(prefix + under + self.corner, f"{len(deeper)} below: {counted(deeper)}", offspring)
+                self._note(
+                    prefix + under + self.corner, f"{len(deeper)} below: {counted(deeper, self.screen)}", offspring
+                )
             elif offspring:
                 self.grow(offspring, prefix + under, level + 1)
         for at, (words, folded) in enumerate(notes, len(shown)):
@@ -147,7 +149,7 @@ class _Grower:
             if len(group) > self.many:
                 rest += group[self.keep :]
         hidden.update(id(agent) for agent in rest)
-        notes = [(f"{len(rest)} more: {counted(rest)}", rest)] if rest else []
+        notes = [(f"{len(rest)} more: {counted(rest, self.screen)}", rest)] if rest else []
         if gone:
             names = ", ".join(self._word(agent, "name") for agent in gone[:_NAMED])
             more = f", {self.screen.mark}" if len(gone) > _NAMED else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from supervisor.ctl.outcome import BAD_CONFIG, NO_DAEMON, USAGE, Failure
+from supervisor.ctl.outcome import BAD_CONFIG, NO_DAEMON, REFUSED, USAGE, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,15 +21,28 @@ _LARGEST = 150_000
 def bring(errand: Errand) -> int:
     """Accept exactly what the file says now."""
     verb = errand.asked.verb.name
-    named = errand.params.get("file")
-    if named and errand.asked.project:
-        raise Failure(USAGE, "name a file or --project, not both")
-    file = os.path.realpath(errand.place.file(named or (errand.asked.project or None)))
-    errand.asked.project = ""
+    file = os.path.realpath(_file(errand))
+    errand.asked.project = ""  # the file says it
     params = {**errand.params, "file": file, "content": content(file), "path": errand.place.environ.get("PATH", "")}
-    client, fresh = _client(errand, start=verb == "up")
+    client, began = _client(errand, start=verb == "up")
     result = errand.ask(params, client)
-    return errand.answer(result, _receipt(errand, verb, result or {}, file, fresh))
+    return errand.answer(result, [*began, *_receipt(errand, verb, result or {}, file)])
+
+
+def _file(errand: Errand) -> str:
+    """The file that is meant. A project named by its name or id is asked for: its file may lie anywhere."""
+    named, project = errand.params.get("file"), errand.asked.project
+    if named and project:
+        raise Failure(USAGE, "name a file or --project, not both")
+    if not project or errand.place.project(project) != project:
+        return errand.place.file(named or project or None)
+    with errand.client() as client:
+        known = client.call("status", {})["projects"]
+    found = [str(each["file"]) for each in known if project in {each.get("name"), each.get("id")}]
+    if len(found) != 1:
+        words = "several projects are" if found else "no project is"
+        raise Failure(REFUSED, f"{words} called {project!r}", "name its file, or its id: supervisorctl status --json")
+    return found[0]
 
 
 def content(file: str) -> str:
@@ -48,27 +61,32 @@ def content(file: str) -> str:
         raise Failure(BAD_CONFIG, f"{file}:{line}: not UTF-8", "TOML is UTF-8: save the file as that") from None
 
 
-def _client(errand: Errand, *, start: bool) -> tuple[Client, int]:
-    """A connection, and the pid of the daemon that had to be started for it (0: one was there)."""
+def _client(errand: Errand, *, start: bool) -> tuple[Client, Iterable[str]]:
+    """A connection, and what is to be said of the daemon that had to be started for it."""
     try:
-        return errand.client(), 0
+        return errand.client(), ()
     except Failure as failure:
         if failure.code != NO_DAEMON or not start:
             raise
-    from supervisor.ctl import daemon
+    from supervisor.ctl import daemon, manager
 
+    kept = manager.find(errand.place)
+    if kept is not None and manager.enabled(kept.show()):
+        client = kept.start(errand.place, quiet=errand.asked.json)
+        return client, [f"started {manager.UNIT} (pid {client.pid})"]
     client = daemon.start(errand.place, quiet=errand.asked.json)
-    return client, client.pid
+    began = [f"started the daemon (pid {client.pid})"]
+    if kept is None and manager.orphaned(errand.place):
+        began.append(f"without {manager.UNIT}, which is enabled: no user manager answers here")
+    return client, began
 
 
-def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, fresh: int) -> Iterable[str]:
-    if fresh:
-        yield f"started the daemon (pid {fresh})"
+def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str) -> Iterable[str]:
     project = errand.screen.style(errand.word(result.get("project")), "bold")
     planned = "plan" in result or bool(errand.params.get("plan"))
     told = result.get("plan") if isinstance(result.get("plan"), dict) else result
     changes = list(_changes(errand, told or {}, "would be " if planned else ""))
-    yield f"{project}  {errand.word(file)}"
+    yield f"{project}  {errand.word(result.get('file') or file)}"
     yield from (f"  {change}" for change in changes or ["nothing to change" if planned else "nothing changed"])
     if planned:
         yield "nothing was changed"

@@ -184,14 +184,20 @@ def result(message: Mapping[str, Json]) -> Json:
     raise Failure(REFUSED, words)
 
 
-def connect(sockets: Sequence[str], uid: int) -> Client:
+def connect(sockets: Sequence[str], uid: int, within: float = PATIENCE) -> Client:
     """A connection to the first daemon that answers. One of another uid is not ours, whatever it says."""
     seen: list[str] = []
     for path in sockets:
         try:
-            return _open(path, uid)
+            return _open(path, uid, within)
         except FileNotFoundError:
             continue
+        except BlockingIOError:
+            raise Failure(
+                TIMED_OUT,
+                f"a daemon listens at {path} and took no connection within {within:g} s",
+                "it is stopped or stuck: see who it is with `ss -xlp`, and end it",
+            ) from None
         except OSError as error:
             seen.append(f"{path}: {_why(error)}")
     raise Failure(NO_DAEMON, "no daemon runs here", *seen, "start it: supervisorctl up")
@@ -203,12 +209,14 @@ def _why(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _open(path: str, uid: int) -> Client:
+def _open(path: str, uid: int, within: float) -> Client:
     if len(os.fsencode(path)) > 107:
         raise OSError(0, "longer than the 107 bytes of a socket path")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        sock.settimeout(PATIENCE)
+        # Blocking, with the kernel's own time limit: a socket that does not block is refused at once by a daemon
+        # whose queue is full for a moment.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", *divmod(int(within * 1e6), 10**6)))
         sock.connect(path)
         peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         pid, owner, _ = struct.unpack("3i", peer)

@@ -59,8 +59,6 @@ def _complete(errand: Errand, verb: str) -> None:
                 raise Failure(USAGE, f"the {name} on stdin is not UTF-8: byte {error.start + 1}") from None
         if name in errand.params and not errand.params[name].strip():
             raise Failure(USAGE, f"the {name} is empty")
-    if verb == "fork" and not (errand.params.get("role") or errand.params.get("kind")):
-        raise Failure(USAGE, "name a declared --role, or a --kind", "see: supervisorctl fork --help")
     if verb == "grant" and not _GRANTS & errand.params.keys():
         raise Failure(USAGE, "name what it is to hold, such as --tokens 500k", "see: supervisorctl grant --help")
 

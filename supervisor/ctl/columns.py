@@ -59,8 +59,9 @@ def _shared(
     spare = width - sum(widths.values()) - _GAP * (len(widths) - 1)
     if spare < 0 and flexible:
         widths[flexible[0]] = max(1, widths[flexible[0]] + spare)
-    part = [(at, min(natural[at], width * 2 // 5)) for at in flexible[:1]]
-    for at, most in [*part, *((at, natural[at]) for at in reversed(flexible))]:
+    first, others = flexible[:1], sorted(flexible[1:], key=lambda at: natural[at])
+    part = [(at, min(natural[at], width * 2 // 5)) for at in first]
+    for at, most in [*part, *((at, natural[at]) for at in [*others, *first])]:
         more = max(0, min(spare, most - widths[at]))
         widths[at] += more
         spare -= more

@@ -62,7 +62,7 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 def _directory() -> str:
     """A short one: sockets lie in it."""
     home = tempfile.mkdtemp(prefix="fleet-demo-")
-    longest = paths.door(os.path.join(home, "run", paths.APP), "x" * 49, "a99999")
+    longest = paths.door(os.path.join(home, "run", paths.APP), paths.project_id("demo", home), "a99999")
     if len(os.fsencode(longest)) > paths.SOCKET_LIMIT:
         os.rmdir(home)
         home = tempfile.mkdtemp(prefix="fleet-demo-", dir="/tmp")  # made anew, 0700, and short
@@ -118,13 +118,12 @@ def _live(place: Place, errand: Errand) -> int:
 
 
 def _once(place: Place, *, as_json: bool) -> int:
-    """Wait until every agent is past its start and something was spent; then draw once."""
+    """Wait until a child of a child has spent something, which is when there is a tree to see; then draw once."""
     inside = _inside(place, "tree", *(["--json"] if as_json else []))
     answer: dict[str, Any] = {}
     for answer in _answers(inside):
-        agents = below(answer.get("agents") or ())
-        begun = all(agent.get("state") != "starting" for agent in agents)
-        if begun and any(tokens(agent, "own") for agent in agents):
+        children = [child for main in answer.get("agents") or () for child in main["children"]]
+        if any(tokens(agent, "own") for child in children for agent in below(child["children"])):
             break
     return inside.answer(answer, draw(answer, inside.screen, Fold()))
 

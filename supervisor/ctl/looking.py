@@ -30,10 +30,10 @@ def look(errand: Errand) -> int:
 
         return watch(errand)
     result = errand.ask()
-    if verb == "tree":
+    if verb == "tree" and not errand.asked.json:
         return errand.answer(result, draw(result, errand.screen, Fold(everything=bool(errand.own.get("all")))))
     draws = {"status": status, "whoami": whoami, "usage": usage, "config": config}
-    return errand.answer(result, draws[verb](errand, result))
+    return errand.answer(result, draws[verb](errand, result) if verb in draws else ())
 
 
 def pairs(errand: Errand, rows: Sequence[tuple[str, str]]) -> Iterable[str]:

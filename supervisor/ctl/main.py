@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -30,7 +31,8 @@ def disband(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str], verb: str) -> int:
     # What a terminal or a pipe cannot encode is shown by its number, and is no reason to fail.
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a replaced stream has none
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     from supervisor.ctl.outcome import INTERRUPTED, Failure
 
     try:
@@ -80,6 +82,10 @@ def _do(errand: Errand) -> int:
         from supervisor.ctl import files
 
         return files.do(errand)
+    if name == "install-unit":
+        from supervisor.ctl import installing
+
+        return installing.install(errand)
     if name == "demo":
         from supervisor.ctl import demo
 

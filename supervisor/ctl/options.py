@@ -215,7 +215,7 @@ def overview() -> str:
     ]
     for title, verbs in grouped():
         lines.append(f"{title}:")
-        lines += [f"  {verb.name:<11} {verb.summary}" for verb in verbs]
+        lines += [f"  {verb.name:<12} {verb.summary}" for verb in verbs]
         lines.append("")
     codes = ", ".join(f"{code} {words}" for code, words in MEANING.items())
     lines += [f"{PROGRAM} VERB --help shows a verb's options and an example.", f"exit codes: {codes}", ""]

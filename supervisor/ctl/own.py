@@ -17,7 +17,14 @@ CLIENT: tuple[Verb, ...] = (
     Verb("verify", "read journals record by record and say whether they are whole; needs no daemon",
          "supervisorctl verify", (
         Param("path", "path", "a journal or its directory (default: all of this user's)", positional=True),
+        Param("replay", "flag", "apply the facts too: they must come to each snapshot made of them"),
     )),
+    Verb("install-unit", "keep the daemon by a systemd user unit: write it, enable it",
+         "supervisorctl install-unit --now", (
+        Param("now", "flag", "start it too; a daemon that runs without it leaves first, and what is wanted comes back"),
+        Param("force", "flag", "overwrite a unit that was changed by hand"),
+        Param("print", "flag", "print the unit, write nothing"),
+    ), waits=True),
     Verb("completion", "print what your shell completes with",
          'supervisorctl completion bash > ~/.local/share/bash-completion/completions/supervisorctl', (
         Param("shell", "text", "bash, zsh or fish", positional=True),
@@ -48,7 +55,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("begin", ("demo", "init", "up", "reload", "down")),
     ("look", ("tree", "status", "usage", "logs", "events", "whoami", "config")),
     ("agents", ("fork", "instruct", "stop", "start", "restart", "disband", "grant", "rename")),
-    ("daemon and files", ("save", "verify", "shutdown", "completion")),
+    ("daemon and files", ("install-unit", "save", "verify", "shutdown", "completion")),
 )
 
 

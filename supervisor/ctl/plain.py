@@ -16,6 +16,8 @@ _MARK = frozenset({"Mn", "Me"})
 _TEXT_OR_EMOJI = ("\ufe0e", "\ufe0f")
 #: More marks on one letter than this are no language but a way to paint over other lines.
 _MARKS = 2
+#: What we draw with ourselves takes one column each: known without the table of all signs, which is slow to load.
+_STROKES = dict.fromkeys(map(ord, "│├└─…·"), "-")
 _NAMES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -84,7 +86,7 @@ def one_line(text: object, *, ascii_only: bool = False) -> str:
 
 def width(text: str) -> int:
     """How many columns a clean text takes."""
-    if text.isascii():
+    if text.isascii() or text.translate(_STROKES).isascii():
         return len(text)
     import unicodedata
 

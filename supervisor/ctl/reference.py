@@ -21,7 +21,8 @@ Written by `python -m supervisor.ctl.reference`; a test holds it to what the cli
 `10s` or `1h30m`, sums in US dollars. Without `--json` answers are for people and may change; with it they are one JSON
 value of a stable shape, and a refusal is `{"refused": {...}}` on stdout besides the words on stderr.
 
-`disband AGENT` is also a command of its own.
+`disband AGENT` is also a command of its own. `FLEET_SOCKET` names the one socket to speak to, instead of those where a
+daemon is looked for; `NO_COLOR` and `COLUMNS` are respected.
 """
 
 

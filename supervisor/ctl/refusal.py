@@ -66,7 +66,7 @@ def _remedy(data: Mapping[str, Any]) -> str:
         return f"ask {ask}" if ask else ""
     who = "a person can allow it" if ask == "operator" else f"ask {ask}"
     option = _option(data)
-    agent = str(data.get("agent") or "AGENT")
+    agent = str(data.get("holder") or "AGENT")
     return f"{who}: supervisorctl grant {agent} {option}" if option else who
 
 
@@ -87,6 +87,6 @@ def _option(data: Mapping[str, Any]) -> str:
 
 
 def _count(number: int) -> str:
-    """Short where that is exact: what is shown is typed again."""
-    short = units.show_count(number)
-    return short if units.count(short) == number else str(number)
+    """Enough, in two digits: what is shown is typed again."""
+    step = 1 if number < 1000 else 10 ** (len(str(number)) - 2)
+    return units.show_count(-(-number // step) * step)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("AGENT", least=18),
     Column("ID", drop=2, right=True),
-    Column("KIND", drop=8),
-    Column("ROLE", drop=9),
-    Column("STATE"),
+    Column("KIND", drop=8, least=8),
+    Column("ROLE", drop=9, least=10),
+    Column("STATE", least=8),
     Column("AGE", drop=1, right=True),
     Column("TASKS", drop=6, right=True),
     Column("OWN", drop=7, right=True),
@@ -44,7 +44,7 @@ def draw(
     agents: Sequence[Mapping[str, Any]] = answer.get("agents") or ()
     head = _head(answer, agents, screen)
     if not agents:
-        empty = "no agents: start one with supervisorctl fork, or declare some and supervisorctl up"
+        empty = "no agents: supervisorctl fork starts one, supervisorctl up those of a file"
         return [*head, screen.style(plain.cut(empty, screen.width, screen.mark), "dim")]
     rows = grown(agents, fold, screen)
     at = time.time() if now is None else now
@@ -59,7 +59,7 @@ def draw(
             note = plain.cut(f"{row.prefix}{screen.mark} {row.note}", screen.width, screen.mark)
             lines.append(screen.style(note, "dim"))
     if any(row.agent is None for row in rows):
-        lines.append(screen.style("folded in part; --all shows all", "dim"))
+        lines.append(screen.style(plain.cut("folded in part; --all shows all", screen.width, screen.mark), "dim"))
     return lines
 
 
@@ -77,7 +77,7 @@ def _head(answer: Mapping[str, Any], agents: Sequence[Mapping[str, Any]], screen
     name = plain.cut(name, screen.width // 2, screen.mark)
     room = screen.width - plain.width(name)
     rest = screen.dot + screen.dot.join(parts)
-    states = counted(everyone)
+    states = counted(everyone, screen)
     short = screen.style(name, "bold") + screen.style(plain.cut(rest, room, screen.mark), "dim")
     if plain.width(rest + screen.dot + states) <= room:
         return [short + (screen.style(screen.dot + states, "dim") if states else "")]
@@ -150,7 +150,7 @@ def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> 
         return plain.one_line(agent.get(key), ascii_only=not screen.utf8)
 
     if state in {"parked", "backoff"} and agent.get("until"):
-        return f"until {_clock(agent['until'], now)}" + (f": {text('last')}" if text("last") else "")
+        return f"until {_clock(agent['until'], now, screen)}" + (f": {text('last')}" if text("last") else "")
     if state == "waiting" and text("waiting_on"):
         return f"on {text('waiting_on')}" + (f": {text('last')}" if text("last") else "")
     said = text("summary") if state in {"standing", "stopped", "gone"} else ""
@@ -158,8 +158,8 @@ def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> 
     return (f"{verdict}: {said}" if verdict else said) or text("last")
 
 
-def _clock(until: object, now: float) -> str:
+def _clock(until: object, now: float, screen: Screen) -> str:
     """A time of day; with the day where it is not within one day."""
     if not isinstance(until, (int, float)):
-        return plain.one_line(until)
+        return plain.one_line(until, ascii_only=not screen.utf8)
     return time.strftime("%H:%M" if abs(until - now) < _DAY else "%a %d %H:%M", time.localtime(until))

@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-import trio
 from attrs import asdict
 
-from supervisor import config
+from supervisor.config import agents_toml
 from supervisor.core import facts, requests
 from supervisor.core.facts import Fact
 from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.doors import calls, paths, wire
+from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain
 from supervisor.doors.service import Call
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
@@ -30,18 +30,15 @@ class Accepting:
     async def up(self, call: Call) -> Plain:
         """Run this content; a further time, apply what changed."""
         params: dict[str, Any] = call.params
-        file = os.path.realpath(os.path.join(str(params.get("cwd") or "/"), str(params.get("file") or "")))
+        file = _real(str(params.get("cwd") or "/"), str(params.get("file") or ""))
         content = params.get("content")
         if content is None or not params.get("file"):
             raise wire.BadParams("content", "up and reload take a file and its content")
         try:
             # A file of thousands of agents takes its time; the loop does not wait for it.
-            loaded = await trio.to_thread.run_sync(lambda: config.parse(content, file, personal=self._personal))
-        except config.ConfigError as error:
-            problems = [asdict(problem) for problem in error.problems]
-            raise wire.WireError(
-                wire.REFUSED, str(error), {"code": "config", "message": str(error), "problems": problems}
-            ) from None
+            loaded = await aside(lambda: agents_toml.parse(content, file, personal=self._personal))
+        except agents_toml.ConfigError as error:
+            raise _misconfigured(file, error) from None
         if call.verb == "reload" and not any(room.project.file == file for room in self._projects.rooms.values()):
             raise refuse("down", f"{file} is not up; `supervisorctl up` runs it", field="file", asked=file)
         room = self._projects.for_file(file, paths.project_id(loaded.fleet.name, file))
@@ -53,8 +50,9 @@ class Accepting:
             if isinstance(decided, Refusal):
                 raise RefusedError(decided)
             return self._came_to(room, decided, None)
-        (room.directory / ACCEPTED).write_text(content, "utf-8")
-        answer = await calls.ask(room, call.principal, request)
+        async with room.accepting:
+            answer = await calls.ask(room, call.principal, request)
+            await aside(lambda: _keep(room.directory / ACCEPTED, content))
         return self._came_to(room, list(answer.facts), answer.seq)
 
     @staticmethod
@@ -79,3 +77,21 @@ class Accepting:
             "grants": named(facts.Granted),
             "seq": seq,
         }
+
+
+def _real(cwd: str, file: str) -> str:
+    return os.path.realpath(os.path.join(cwd, file))
+
+
+def _misconfigured(file: str, error: agents_toml.ConfigError) -> wire.WireError:
+    """All that is wrong, as data for programs and for the client to draw."""
+    problems = [asdict(problem) for problem in error.problems]
+    message = f"{file} is not accepted; nothing was changed"
+    return wire.WireError(wire.REFUSED, message, {"code": "config", "message": message, "problems": problems})
+
+
+def _keep(path: Path, content: str) -> None:
+    """What was accepted, whole: a file that was refused leaves the one before it as it is."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(content, "utf-8")
+    fresh.replace(path)

@@ -13,6 +13,8 @@ from supervisor.core.state import Node
 from supervisor.doors import calls, wire
 from supervisor.doors.calls import Plain, ask, find_room, target
 from supervisor.doors.service import Call
+from supervisor.kinds import fields
+from supervisor.runtime import transcript
 from supervisor.runtime.projects import Projects, Room
 
 
@@ -93,8 +95,10 @@ class Asks:
         nodes = [at for at in room.project.down(node) if not at.away or at is node]
         if params.get("plan"):
             return calls.plan(room, nodes)
-        answer = await ask(room, call.principal, request(node.id))
-        await calls.within(params, f"ending {node.name}", lambda: room.desk.until(node.id, lambda: node.away))
+        answer = calls.asked(room, call.principal, request(node.id))
+        with room.desk.watch(node.id, lambda: node.away) as watch:
+            await answer.durable.wait()
+            await calls.within(params, f"ending {node.name}", watch.wait)
         return {"agent": view.label(node), "ended": view.ended(nodes), "seq": answer.seq}
 
     async def start(self, call: Call) -> Plain:
@@ -169,8 +173,7 @@ class Asks:
 
         await calls.within(params, f"the start of {node.name}", lambda: room.desk.until(node.id, over))
         if node.away or node.state == "stopping":
-            why = node.reason or (f"its run ended: {view.agent(room.project, node, 0.0)['exit']}")
-            raise refuse("state", f"{node.name} did not come up: {why}", field="state", held=node.state)
+            raise refuse("state", f"{node.name} did not come up: {_why(room, node)}", field="state", held=node.state)
 
 
 _FORK = (
@@ -186,6 +189,16 @@ _FORK = (
     "replace",
     "restart",
 )
+
+
+def _why(room: Room, node: Node) -> str:
+    """How its run ended, with the last that the program said to that."""
+    if node.reason or node.exit is None:
+        return node.reason or f"it is {node.state}"
+    ended = node.exit
+    how = f"ended by signal {ended.signal}" if ended.signal is not None else f"exited with {ended.code}"
+    said = transcript.tail(room.directory / "agents" / node.id / "stderr.log", 1)
+    return f"its program {how}" + "".join(f": {fields.last_line(line)}" for line in said)
 
 
 def _restarted(node: Node, run: int) -> Callable[[], bool]:

@@ -1,4 +1,5 @@
-"""Calls as requests: from a door's checked parameters to what the core is asked, and back to an answer. No rule lives here."""
+"""Calls as requests: from a door's checked parameters to what the core is asked, and back to an answer. It holds no
+rule."""
 
 from __future__ import annotations
 
@@ -53,11 +54,17 @@ def target(room: Room, by: Principal, text: str, verb: str) -> Node:
     return reach(room.project, by, text, verb)
 
 
-async def ask(room: Room, by: Principal, request: Request) -> Answer:
-    """Ask the desk; returns when the answer is on disk."""
+def asked(room: Room, by: Principal, request: Request) -> Answer:
+    """Ask the desk; the answer may not be told before it is on disk."""
     answer = room.desk.ask(by, request)
     if answer.refusal is not None:
         raise RefusedError(answer.refusal)
+    return answer
+
+
+async def ask(room: Room, by: Principal, request: Request) -> Answer:
+    """Ask the desk; returns when the answer is on disk."""
+    answer = asked(room, by, request)
     await answer.durable.wait()
     return answer
 

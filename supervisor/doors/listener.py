@@ -37,6 +37,10 @@ class DoorError(Exception):
     """The socket cannot be had; the message says what to do."""
 
 
+class MisplacedError(DoorError):
+    """Not at this place, however often it is tried."""
+
+
 class TakenError(DoorError):
     """Another process answers there. `pid` is who listens, 0 if unknown."""
 
@@ -72,9 +76,10 @@ async def bind(path: Path) -> Bound:
     there."""
     size = len(os.fsencode(path))
     if size > LONGEST:
-        raise DoorError(
+        raise MisplacedError(
             f"the socket path {path} has {size} bytes, and Linux takes {LONGEST}: choose a shorter runtime directory"
         )
+    await trio.lowlevel.checkpoint()  # whoever deletes it as fast as we bind it holds up no one else
     try:
         prepare(path.parent)
         lock = await _lock(path.parent)
@@ -94,15 +99,17 @@ def prepare(directory: Path) -> None:
         directory.mkdir(mode=0o700)
     about = directory.stat()
     if not stat.S_ISDIR(about.st_mode):
-        raise DoorError(f"{directory} is no directory")
+        raise MisplacedError(f"{directory} is no directory")
     if about.st_uid != os.geteuid():
-        raise DoorError(
+        raise MisplacedError(
             f"{directory} belongs to uid {about.st_uid}, not to us (uid {os.geteuid()}): choose a directory of our own"
         )
     if not about.st_mode & 0o077:
         return
-    if about.st_mode & stat.S_ISVTX or any(_shared(entry) for entry in os.scandir(directory)):
-        raise DoorError(
+    with os.scandir(directory) as entries:
+        meant = about.st_mode & stat.S_ISVTX or any(_shared(entry) for entry in entries)
+    if meant:
+        raise MisplacedError(
             f"{directory} is open to others and holds what they can reach: choose another, or `chmod 700 {directory}`"
         )
     directory.chmod(0o700)
@@ -164,7 +171,7 @@ def _clear(path: Path) -> bool:
     except FileNotFoundError:
         return False
     if not stat.S_ISSOCK(about.st_mode):
-        raise DoorError(f"{path} is in the way and is no socket: move it")
+        raise MisplacedError(f"{path} is in the way and is no socket: move it")
     pid = answers(path)
     if pid is not None:
         raise TakenError(f"process {pid or 'unknown'} answers at {path}", pid)

@@ -8,9 +8,14 @@ import math
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
+from supervisor.core.weight import heavy
+
 #: A request's line may be this long (bytes, without its newline). Replies may be longer: a client's splitter says so
 #: itself.
 LIMIT: Final = 1 << 20
+
+#: More values than this stand in no request of ours.
+VALUES: Final = 10_000
 
 PARSE: Final = -32700
 INVALID: Final = -32600
@@ -157,6 +162,8 @@ def notification(method: str, params: dict[str, object]) -> bytes:
 
 def parse(line: bytes) -> Request:
     """The request on a line. Raises WireError with JSON-RPC's code for what is wrong with it."""
+    if heavy(line, VALUES):
+        raise WireError(INVALID, f"a request holds more than {VALUES} values")
     value = _load(line)
     if isinstance(value, list):
         raise WireError(INVALID, "a batch is not taken: write one request a line")
@@ -223,9 +230,8 @@ def _revive(body: dict[str, object]) -> WireError:
 
 
 def _line(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # A lone surrogate stands for a byte that was no UTF-8; one of them must not cost the whole answer.
-    return text.encode("utf-8", "replace") + b"\n"
+    return _ENCODER.encode(value).encode("utf-8", "replace") + b"\n"
 
 
 class _BadValueError(ValueError):
@@ -276,4 +282,5 @@ def _constant(word: str) -> NoReturn:
     raise _BadValueError(f"{word} is no number")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from supervisor.core.ledger import NANO
+from supervisor.core.weight import heavy
 
 #: Numbers from this on are no longer exact in every program's JSON.
 EXACT = 2**53
+#: More values than this stand in no line that an agent CLI prints.
+VALUES = 10_000
 #: How long an agent's last line for people is.
 LAST = 200
 #: What the facts keep of a text; an agent's own session has the whole of it.
@@ -26,7 +29,9 @@ class LineError(ValueError):
 
 
 def decode(line: bytes) -> dict[str, object]:
-    """One JSON object, strictly: no NaN, no key twice, no other value."""
+    """One JSON object, strictly: no NaN, no key twice, no other value, and not so much that it holds others up."""
+    if heavy(line, VALUES):
+        raise LineError(f"more than {VALUES} values")
     try:
         value = json.loads(line, parse_constant=_constant, object_pairs_hook=_unique)
     except LineError:
@@ -99,5 +104,7 @@ def last_line(output: bytes | str) -> str:
     raw = raw.rstrip()
     start = max(raw.rfind(b"\n"), raw.rfind(b"\r")) + 1
     text = raw[start : start + 4 * LAST + 1024].decode("utf-8", "replace")
-    text = " ".join(_ESCAPES.sub("", text).split())
+    if not text.isprintable():
+        text = _ESCAPES.sub("", text)
+    text = " ".join(text.split())
     return text if len(text) <= LAST else text[: LAST - 1] + "…"

@@ -1,4 +1,5 @@
-"""What a kind is: one agent program, how it is started, read, spoken to, interrupted and stopped. Pure: bytes in, facts and bytes out."""
+"""What a kind is: one agent program, how it is started, read, spoken to, interrupted and stopped. Pure: bytes in,
+facts and bytes out."""
 
 from __future__ import annotations
 
@@ -6,11 +7,14 @@ from typing import Protocol
 
 from attrs import frozen
 
-from supervisor.core.facts import Fact, Input
+from supervisor.core.facts import Fact, Garbled, Input
 from supervisor.core.spec import KindSpec, Spec
+from supervisor.kinds import fields
 
-#: A status line longer than this is not decoded (bytes); it is dropped up to its newline and counted as garbled.
-LINE_LIMIT = 4 * 1024 * 1024
+#: A line longer than this is not decoded (bytes): its conversation is told of it by its first ones.
+LINE_LIMIT = 1024 * 1024
+#: How much of an over-long line is kept (bytes).
+HEAD = 4096
 
 
 @frozen
@@ -38,6 +42,16 @@ class Seat:
     tools: tuple[str, ...] | None = None
 
 
+def garbled(seat: Seat, size: int, why: str) -> Garbled:
+    """One line of so many bytes that could not be taken."""
+    return Garbled(seat.agent, seat.run, 1, size, fields.clip(why, fields.LAST))
+
+
+def too_long(seat: Seat, size: int) -> Garbled:
+    """An over-long line that could have mattered."""
+    return garbled(seat, size, f"a line of {size} bytes; the limit is {LINE_LIMIT}")
+
+
 class Conversation(Protocol):
     """One run's dialogue with its program, sans-IO. The host feeds complete lines (without the newline) and
     writes whatever `outgoing` returns after every call."""
@@ -52,6 +66,10 @@ class Conversation(Protocol):
 
     def read(self, line: bytes) -> list[Fact]:
         """One line of stdout. Never raises: an unreadable line is a `Garbled` fact."""
+
+    def overlong(self, head: bytes, size: int) -> list[Fact]:
+        """A line of more than `LINE_LIMIT` bytes, of which only the first are there: nothing where nobody needs it,
+        else a `Garbled` fact."""
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Queue texts for the program: starts a turn when idle, joins the running one otherwise. `words` is the

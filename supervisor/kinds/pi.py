@@ -6,30 +6,21 @@ line. It never moves the person's own pi: login, settings, skills and AGENTS.md 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 
-from supervisor.core.facts import (
-    Blocked,
-    Fact,
-    Garbled,
-    Input,
-    Outcome,
-    Ready,
-    Spent,
-    Spoke,
-    TurnEnded,
-    TurnStarted,
-)
+from supervisor.core.facts import Blocked, Fact, Input, Outcome, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import fields, pi_lines
 from supervisor.kinds.fields import LineError
-from supervisor.kinds.kind import Launch, Seat
+from supervisor.kinds.kind import Launch, Seat, garbled, too_long
 
-#: pi's events have `type` first; the many that say nothing new are told by it, before anything is decoded.
-_TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
 _SYSTEM = b'{"type":"message_end","message":{"role":"system"'
+_ANSWER = b'{"type":"message_end","message":{"role":"assistant"'
+#: What is only shown to people.
+_SHOWN = frozenset({"tool_execution_start", "auto_retry_start", "extension_error"})
+#: Said before a text that was given to a pi which ended before it was seen to begin with it.
+_AGAIN = "[fleet: given again, because your process ended before it was seen to begin with this]\n"
 #: What pi refuses a text with while it rewrites its conversation; the text is then said again afterwards.
 _COMPACTING = "compaction is in progress"
 
@@ -42,9 +33,9 @@ class PiConversation:
         self._number = 0
         self._queue: list[bytes] = []
         #: texts that pi has not yet answered for, by the id of their command
-        self._sent: dict[str, str] = {}
+        self._sent: dict[str, tuple[str, list[str]]] = {}
         #: texts that wait for the end of a compaction
-        self._held: list[str] = []
+        self._held: list[tuple[str, list[str]]] = []
         self._dialogs: set[str] = set()
         self._ready = self._running = self._settled = self._cut = self._compacting = False
         self._stop = self._text = self._error = self._refused = ""
@@ -60,23 +51,29 @@ class PiConversation:
         return []
 
     def read(self, line: bytes) -> list[Fact]:
-        found = _TYPE.match(line)
-        kind = found[1].decode() if found else ""
-        if found and (kind not in _READERS or line.startswith(_SYSTEM)):
+        kind = pi_lines.kind(line)
+        if kind and (kind not in _READERS or line.startswith(_SYSTEM)):
             return []
         try:
             said = fields.decode(line)
             reader = _READERS.get(fields.words(said, "type"))
             return reader(self, said) if reader else []
         except LineError as error:
-            why = fields.clip(str(error), fields.LAST)
-            return [Garbled(self._seat.agent, self._seat.run, lines=1, bytes=len(line), why=why)]
+            return [garbled(self._seat, len(line), str(error))]
+
+    def overlong(self, head: bytes, size: int) -> list[Fact]:
+        """The messages of a whole run stand in one line at its end, each of which had its own before."""
+        kind = pi_lines.kind(head)
+        told = kind == "message_end" and not head.startswith(_ANSWER)
+        if kind and (kind not in _READERS or kind in _SHOWN or told):
+            return []
+        return [too_long(self._seat, size)]
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """All texts are one prompt, in their order: a prompt for each would cost a model call for each."""
-        texts = [item.text for item in inputs]
+        texts = [_AGAIN + item.text if item.again else item.text for item in inputs]
         if texts:
-            self._prompt("\n\n".join([words, *texts] if words else texts))
+            self._prompt("\n\n".join([words, *texts] if words else texts), [item.id for item in inputs])
 
     def interrupt(self) -> None:
         """An abort alone would go on with what is queued."""
@@ -109,13 +106,13 @@ class PiConversation:
         self._say({"id": name, "type": kind, **more})
         return name
 
-    def _prompt(self, text: str) -> None:
+    def _prompt(self, text: str, names: list[str]) -> None:
         if self._compacting:
-            self._held.append(text)
+            self._held.append((text, names))
             return
         # Said this way a text starts a turn when pi is idle and joins the running one when it is not; pi's
         # own `steer` would be queued when idle, and start nothing.
-        self._sent[self._command("prompt", message=text, streamingBehavior="steer")] = text
+        self._sent[self._command("prompt", message=text, streamingBehavior="steer")] = (text, names)
 
     # --- what pi says, a reader a type
 
@@ -144,6 +141,11 @@ class PiConversation:
         report = pi_lines.call(holder, name)
         return [Spent(self._seat.agent, self._seat.run, (report,))] if report else []
 
+    def _entry(self, said: dict[str, object]) -> list[Fact]:
+        """What pi asked of a model by itself, such as to keep a prompt cached, stands in no message."""
+        entry = pi_lines.member(said, "entry")
+        return self._spent(entry, f"entry:{entry.get('id')}") if entry.get("type") == "usage" else []
+
     def _tool(self, said: dict[str, object]) -> list[Fact]:
         return self._spoke(f"{fields.words(said, 'toolName')}: {pi_lines.shown(said.get('args'))}")
 
@@ -167,8 +169,8 @@ class PiConversation:
 
     def _release(self) -> None:
         held, self._held = self._held, []
-        for text in held:
-            self._prompt(text)
+        for text, names in held:
+            self._prompt(text, names)
 
     def _agent_settled(self, said: dict[str, object]) -> list[Fact]:
         aborted = said.get("aborted") is True or self._stop == "aborted"
@@ -224,9 +226,13 @@ class PiConversation:
         if command == "get_state" and not self._ready:
             self._ready = True
             session, model = fields.words(data, "sessionId"), pi_lines.model(data.get("model"))
-            return [Ready(self._seat.agent, self._seat.run, session=session, model=model)]
+            # A conversation that was killed before its first answer is not kept.
+            fresh = data.get("messageCount") == 0
+            return [Ready(self._seat.agent, self._seat.run, session=session, model=model, fresh=fresh, tells=True)]
         if command == "get_session_stats":
-            return self._context(data.get("contextUsage"))
+            percent = pi_lines.context(data.get("contextUsage"))
+            full = Report("call", Usage(), context=percent)
+            return [Spent(self._seat.agent, self._seat.run, (full,))] if percent is not None else []
         if command == "clear_queue":
             dropped = len(self._held) + sum(len(part) for part in data.values() if isinstance(part, list))
             self._held.clear()
@@ -234,35 +240,30 @@ class PiConversation:
         return []
 
     def _answered(self, said: dict[str, object], *, good: bool) -> list[Fact]:
-        text = self._sent.pop(fields.words(said, "id"), None)
-        if text is None:
+        sent = self._sent.pop(fields.words(said, "id"), None)
+        if sent is None:
             return []
         if good:
             data = said.get("data")
             # A command of pi's own starts no run, so none will settle.
             handled = isinstance(data, dict) and data.get("disposition") == "handled"
-            return self._end() if handled else []
+            read = Read(self._seat.agent, self._seat.run, tuple(sent[1]))
+            return [read, *(self._end() if handled else [])]
         error = fields.words(said, "error")
         if _COMPACTING in error:
-            self._held.append(text)
+            self._held.append(sent)
             if not self._compacting:
                 self._release()
             return []
         self._refused = error or "pi refused the text"
         return self._end()
 
-    def _context(self, context: object) -> list[Fact]:
-        """How full the window is. pi knows none of it right after a compaction."""
-        if not isinstance(context, dict) or context.get("percent") is None:
-            return []
-        percent = min(100.0, fields.number(context, "percent", fields.EXACT) or 0.0)
-        return [Spent(self._seat.agent, self._seat.run, (Report("call", Usage(), context=percent),))]
-
 
 _READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] = {
     "response": PiConversation._response,
     "agent_start": PiConversation._agent_start,
     "message_end": PiConversation._message_end,
+    "entry_appended": PiConversation._entry,
     "tool_execution_start": PiConversation._tool,
     "auto_retry_start": PiConversation._retry,
     "compaction_start": PiConversation._compaction_start,

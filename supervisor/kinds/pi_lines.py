@@ -14,6 +14,14 @@ from supervisor.kinds.fields import LineError
 TOOLS = {name: name for name in ("read", "edit", "write", "bash", "grep", "ls")} | {"glob": "find"}
 #: `pi:NAME` in a grant. pi takes `+name` and `-name` for changes to the person's defaults: no grant is one.
 _OWN_TOOL = re.compile(r"pi:([A-Za-z][A-Za-z0-9_.*-]*)")
+#: pi's events have `type` first; the many that say nothing new are told by it, before anything is decoded.
+_TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
+
+
+def kind(line: bytes) -> str:
+    """The type of an event; "" where the line is none, or an answer to a command."""
+    found = _TYPE.match(line)
+    return found[1].decode() if found else ""
 
 
 def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
@@ -57,6 +65,13 @@ def call(holder: Mapping[str, object], name: str) -> Report | None:
         return None
     named = "/".join(fields.words(holder, key) for key in ("provider", "model") if key in holder)
     return Report("call", booked, id=fields.clip(name, fields.LAST), model=named)
+
+
+def context(told: object) -> float | None:
+    """How full the window is, in percent. pi knows none of it right after a compaction."""
+    if not isinstance(told, dict) or told.get("percent") is None:
+        return None
+    return min(100.0, fields.number(told, "percent", fields.EXACT) or 0.0)
 
 
 def shown(given: object) -> str:

@@ -6,22 +6,21 @@ in sessions of their own: the reaper would take them for orphans."""
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import socket
 import subprocess
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import trio
 
-from supervisor.launchers import shim
+from supervisor.launchers import limits, shim
 from supervisor.runtime import marks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from supervisor.core.spec import Stdio
 
@@ -58,14 +57,13 @@ class Process:
         return f"<Process {self.pid} {'runs' if self.returncode is None else self.returncode}>"
 
     async def wait(self) -> int:
-        """The return code as Popen gives it. Cancellation loses nothing; call it as often and as many times as you like."""
+        """The return code as Popen gives it. Cancelling loses nothing; any number of tasks may wait, and again."""
         async with self._waiting:
-            while self.poll() is None:
+            while (code := self.poll()) is None:
                 if self._pidfd < 0:
                     raise trio.ClosedResourceError("the process was closed before it ended")
                 await trio.lowlevel.wait_readable(self._pidfd)
-        assert self.returncode is not None
-        return self.returncode
+        return code
 
     def poll(self) -> int | None:
         """Collect the exit if there is one."""
@@ -76,7 +74,7 @@ class Process:
             if peek is None:
                 return None
             found = marks.stat(self.pid)
-            if found is not None and found.comm.strip() == shim.NAME and peek.si_code == os.CLD_EXITED:
+            if found is not None and found.comm == shim.NAME and peek.si_code == os.CLD_EXITED:
                 self.failure = shim.failure(peek.si_status, self._program)
         self.returncode = self._popen.poll()
         if self.returncode is not None:
@@ -153,50 +151,6 @@ class _Pipes:
             close()
 
 
-class _Limits:
-    """The resource limits a child starts with: they are inherited, so they are this process's own for the moment of
-    the fork. Setting them on the child afterwards would be too late for what it forks first."""
-
-    def __init__(self) -> None:
-        self._given: int | None = None
-        self._spare: list[int] = []
-
-    def widen(self) -> None:
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if self._given is None and soft != hard:
-            self._spare = [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(8)]
-            self._given = soft
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-    @contextmanager
-    def around(self, mark: int) -> Iterator[None]:
-        locks = resource.getrlimit(marks.LOCKS)
-        with ExitStack() as back:
-            if locks[1] == resource.RLIM_INFINITY or mark <= locks[1]:
-                back.callback(resource.setrlimit, marks.LOCKS, locks)
-                resource.setrlimit(marks.LOCKS, (mark, locks[1]))
-            if self._given is not None:
-                files = resource.getrlimit(resource.RLIMIT_NOFILE)
-                back.callback(self._refill)
-                back.callback(resource.setrlimit, resource.RLIMIT_NOFILE, files)
-                # fork and exec need two fds of their own, and all numbers under the given limit may be in use.
-                while self._spare:
-                    os.close(self._spare.pop())
-                resource.setrlimit(resource.RLIMIT_NOFILE, (self._given, files[1]))
-            yield
-
-    def _refill(self) -> None:
-        self._spare = [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(8)]
-
-
-_limits = _Limits()
-
-
-def widen() -> None:
-    """Raise this process's own soft limit of open files to the hard one. Children get the one from before."""
-    _limits.widen()
-
-
 def spawn(
     argv: Sequence[str],
     *,
@@ -218,7 +172,7 @@ def spawn(
     pipes = _Pipes(stdio)
     with ExitStack() as undo:
         undo.callback(pipes.close)
-        with _limits.around(mark):
+        with limits.around(mark):
             popen = subprocess.Popen(  # noqa: S603  starting what it is told to is its task
                 command,
                 executable="/bin/sh" if cgroup is not None else None,
@@ -238,16 +192,13 @@ def spawn(
 
 def _identify(popen: subprocess.Popen[bytes]) -> tuple[int, int]:
     """pidfd and start time of a child that nobody has waited for."""
-    pidfd = -1
-    try:
+    with ExitStack() as undo:
+        undo.callback(popen.wait)
+        undo.callback(popen.kill)
         pidfd = os.pidfd_open(popen.pid)
+        undo.callback(os.close, pidfd)
         found = marks.stat(popen.pid)
         if found is None:
             raise OSError("a child that was not waited for is missing from /proc")
-    except OSError:
-        popen.kill()
-        popen.wait()
-        if pidfd >= 0:
-            os.close(pidfd)
-        raise
+        undo.pop_all()
     return pidfd, found.start

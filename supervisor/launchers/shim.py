@@ -25,13 +25,13 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def command(argv: Sequence[str], env: Mapping[str, str], procs: str) -> list[str]:
-    """argv for /bin/sh that joins the cgroup whose `cgroup.procs` this is and becomes `argv`, with the same environment."""
+    """argv for /bin/sh that joins the cgroup whose `cgroup.procs` this is, then becomes `argv` in this environment."""
     unset = " ".join(name for name in _SHELL_SETS if name not in env)
-    # A shell drops variables that it could not name itself (exported functions of bash, for one); env(1) puts them back.
+    # A shell drops variables that it could not name itself (functions that bash exports, for one); env(1) keeps them.
     odd = [f"{name}={value}" for name, value in env.items() if not _IDENTIFIER.fullmatch(name)]
     if odd and "=" in argv[0]:
         raise OSError(errno.EINVAL, "a program's name with = cannot be started beside such variables", argv[0])
-    script = f'echo {NAME} >/proc/$$/comm; echo 0 >"$1" || exit {UNJOINED}; shift; unset {unset or "_"}; exec "$@"'
+    script = f'printf %s {NAME} >/proc/$$/comm; echo 0 >"$1" || exit {UNJOINED}; shift; unset {unset or "_"}; exec "$@"'
     return ["sh", "-c", script, "sh", procs, *(("/usr/bin/env", *odd) if odd else ()), *argv]
 
 

@@ -21,12 +21,14 @@ SHARED = 0.002
 class Owner(Protocol):
     """Whose an orphan is."""
 
+    agent: str
+
     def nudge(self) -> None:
         """One of yours ended."""
 
 
 class Adopted:
-    """Attribution is by the mark, then by session, then by what the environment says, then by where it was last seen."""
+    """Attribution is by the mark, then by session, then by what the environment says, then by where it was seen."""
 
     def __init__(self, instance: int) -> None:
         self.instance = instance
@@ -40,7 +42,7 @@ class Adopted:
         self._at = float("-inf")
 
     def of(self, owner: Owner, since: float) -> Sequence[int]:
-        """The orphans of this owner, as of `since` (time.monotonic()) or later, as a look within the moment saw them."""
+        """The orphans of this owner, as a look within the moment saw them that was not before `since` (monotonic)."""
         if self._at < max(since, time.monotonic() - SHARED):
             self.look()
         return self._held.get(owner, ())
@@ -57,7 +59,7 @@ class Adopted:
     def look(self) -> None:
         """Collect what has ended; the rest of our children are either leaders or orphans that live.
 
-        Only this process takes a child off that list, and it is busy here: unlike other lists of children it is whole."""
+        Only this process takes a child off that list, and it is busy here: unlike other such lists it is whole."""
         collect(self.ending)
         at = time.monotonic()
         held: dict[Owner, list[int]] = {}
@@ -91,6 +93,7 @@ class Adopted:
 
     def ending(self, pid: int) -> None:
         """An orphan ended and is about to be collected."""
+        self._at = float("-inf")  # it may have had children, which are orphans now
         owner = self._owners.pop(pid, None) or self._attribute(pid)
         if owner is not None:
             owner.nudge()

@@ -1,4 +1,4 @@
-"""What containment is, seen from a host: one cell per agent, in which its runs live and from which nothing gets away."""
+"""What containment is to a host: one cell per agent, in which its runs live and from which nothing gets away."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from attrs import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import trio
+
     from supervisor.core.facts import Killed
-    from supervisor.core.spec import Stdio
+    from supervisor.core.spec import Resources, Stdio
     from supervisor.launchers.local import Process
 
 Tier = Literal["cgroup", "warden"]
@@ -32,6 +34,11 @@ class Cell(Protocol):
     """The place of one agent, for all its runs."""
 
     agent: str
+    #: why not all that the agent is limited to is kept; "" if it is
+    unkept: str
+
+    def limit(self, resources: Resources) -> None:
+        """Keep the agent and all below it within these, from now on."""
 
     def spawn(
         self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdio: Stdio, stderr: int, run: int
@@ -53,8 +60,14 @@ class Cell(Protocol):
         """SIGKILL again and again until nothing lives or the time is over: (killed, unkillable). The leader is in
         neither while it can be killed; its exit says how it ended."""
 
-    async def changed(self) -> None:
-        """A member ended (or a second went by)."""
+    def oom(self) -> int:
+        """How many processes of the current run the kernel ended for want of memory, as far as it counts them."""
+
+    def change(self) -> trio.Event:
+        """The event of the next end of a member: take it before you look, so that none between is missed."""
+
+    async def changed(self, change: trio.Event) -> None:
+        """That event, or a second went by."""
 
     async def emptied(self) -> None:
         """Nothing of the run lives."""
@@ -72,12 +85,14 @@ class Containment(Protocol):
     def cell(self, agent: str, parent: Cell | None) -> Cell:
         """The place of an agent, inside its parent's."""
 
-    def agent_of(self, pid: int) -> str | None:
-        """The agent in whose cell a process lies, where the tier knows cells; a process can move itself, so this may
-        only contradict what its ancestry says."""
-
     def reap(self) -> None:
         """Collect what has ended, and wake whoever waits for it."""
+
+    def agent_of(self, pid: int) -> str | None:
+        """The agent in whose cgroup this process stands. It may contradict an ancestry, never name a caller."""
+
+    def mark_of(self, pid: int) -> str | None:
+        """The agent whose mark this process carries; "?" for one that has left."""
 
     def unclaimed(self) -> tuple[int, ...]:
         """Adopted processes that carry no sign of whose they are. They end with the containment."""

@@ -1,5 +1,5 @@
-"""Containment by cgroups: one directory per agent inside its parent's, processes in its `self` leaf, one write that kills
-all of it. The daemon is a subreaper here as well: what moves itself to another cgroup is found by its ancestry."""
+"""Containment by cgroups: one directory per agent inside its parent's, processes in its `self` leaf, and one write that
+kills all of it. The daemon is a subreaper here too: what moves itself to another cgroup is found by its ancestry."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from supervisor.runtime import cgroupfs, marks
+from supervisor.core.spec import Resources
+from supervisor.runtime import cgroupfs, controllers, marks
 from supervisor.runtime.inotify import Watch
 from supervisor.runtime.subreaper import Identity, Seen, Subreaper, SubreaperCell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import trio
 
     from supervisor.core.facts import Killed
+    from supervisor.core.spec import Stdio
+    from supervisor.launchers.local import Process
     from supervisor.runtime.cell import Cell, Tier
     from supervisor.runtime.cgroupfs import Place
 
@@ -25,36 +30,37 @@ DAEMON, OWN = "daemon", "self"
 
 
 class Cgroups(Subreaper):
-    """All cells of this daemon, under a directory in the cgroup that it was started in. OSError where that is not ours."""
+    """All cells of this daemon, in a directory of the cgroup it was started in. OSError where that is not ours."""
 
     tier: Tier = "cgroup"
 
     def __init__(self, instance: int, base: Place) -> None:
         cgroupfs.sweep(base)
         self._base = base
+        self.controllers = controllers.Controllers(base)
         self.top, self._lock = cgroupfs.claim(base)
         try:
             self.leaf = self.top.below(DAEMON)
             os.mkdir(self.leaf.directory)
-            if not os.path.exists(f"{self.leaf.directory}/cgroup.kill"):
-                raise OSError("this kernel has no cgroup.kill (it came with Linux 5.14)")
+            os.stat(f"{self.leaf.directory}/cgroup.kill")  # it came with Linux 5.14
             # A cgroup with processes in it cannot hand controllers down, so the daemon stands in a leaf.
             cgroupfs.join(self.leaf.directory)
             self.watch = Watch()
-        except OSError:
+            super().__init__(instance)
+        except (OSError, ValueError):
             self._leave()
             raise
-        super().__init__(instance)
 
     def cell(self, agent: str, parent: Cell | None) -> Cell:
         return CgroupCell(self, agent, parent.place if isinstance(parent, CgroupCell) else self.top)
 
     def agent_of(self, pid: int) -> str | None:
-        name = marks.cgroup(pid)
-        if name is None or not self.top.holds(name):
+        name = marks.cgroup(pid) or ""
+        if not self.top.holds(name) or self.leaf.holds(name):
             return None
-        *above, leaf = name.removeprefix(self.top.name).strip("/").split("/")
-        return above[-1] if above and leaf == OWN else None
+        inner = name[len(self.top.name) :].strip("/").split("/")
+        # An agent may make cgroups of its own in its `self`; the agent's name stands before that.
+        return (inner[: inner.index(OWN)] if OWN in inner else inner)[-1]
 
     def close(self) -> None:
         super().close()
@@ -63,12 +69,13 @@ class Cgroups(Subreaper):
 
     def _leave(self) -> None:
         with suppress(OSError):
-            cgroupfs.join(self._base.directory)
-        with suppress(OSError):
             for entry in os.scandir(self.top.directory):
                 if entry.is_dir() and entry.name != DAEMON:
-                    cgroupfs.kill(entry.path)
-                    cgroupfs.wait(entry.path, cgroupfs.PATIENCE)
+                    cgroupfs.end(self.top.below(entry.name))
+                    cgroupfs.remove(entry.path)
+        self.controllers.give_back()  # before the daemon goes back: no process stands where controllers are handed down
+        with suppress(OSError):
+            cgroupfs.join(self._base.directory)
         cgroupfs.remove(self.top.directory)
         os.close(self._lock)
 
@@ -85,17 +92,34 @@ class CgroupCell(SubreaperCell):
         self.cgroup = self._own.directory
         os.makedirs(self.cgroup, exist_ok=True)
         self._events = group.watch.add(f"{self.cgroup}/cgroup.events", self.nudge)
+        self._limits = Resources()
+        self._oom = 0
+
+    def limit(self, resources: Resources) -> None:
+        if resources != self._limits:
+            self._limits = resources
+            self.unkept = self._group.controllers.limit(self.place, resources)
+
+    def spawn(
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdio: Stdio, stderr: int, run: int
+    ) -> Process:
+        self._oom = controllers.oom(self.place, self._own)
+        return super().spawn(argv, cwd=cwd, env=env, stdio=stdio, stderr=stderr, run=run)
+
+    def oom(self) -> int:
+        return controllers.oom(self.place, self._own) - self._oom
 
     def living(self) -> bool:
         return super().living() or cgroupfs.populated(self._own.directory)
 
-    async def changed(self) -> None:
+    async def changed(self, change: trio.Event) -> None:
         self._group.watch.start()
-        await super().changed()
+        await super().changed(change)
 
     def close(self) -> None:
         super().close()
         self._group.watch.remove(self._events)
+        self._group.controllers.forget(self.place)
         cgroupfs.remove(self.place.directory)
 
     def _look(self, since: float) -> Iterator[Seen]:

@@ -9,13 +9,17 @@ import fcntl
 import os
 import re
 import select
+import signal
 import time
 from contextlib import suppress
 
 from attrs import frozen
 
-#: Directories of daemons begin with this, and nobody else's do.
-PREFIX = "fleet-supervisor-"
+from supervisor.runtime import marks
+
+#: A daemon's directory: the pid that it had in its own pid namespace, and a number that makes it free.
+_NAME = "fleet-supervisor-{}-{}"
+_OURS = re.compile(r"fleet-supervisor-\d+-\d+")
 #: How long a start or a close may wait for what it killed (seconds).
 PATIENCE = 2.0
 
@@ -64,7 +68,7 @@ def here() -> Place | None:
 def claim(base: Place) -> tuple[Place, int]:
     """A new directory of our own in `base`, and the fd whose lock says that its daemon lives."""
     for attempt in range(100):
-        place = base.below(f"{PREFIX}{os.getpid()}-{attempt}")
+        place = base.below(_NAME.format(os.getpid(), attempt))
         with suppress(FileExistsError, FileNotFoundError, BlockingIOError):
             os.mkdir(place.directory)
             lock = _lock(place.directory)
@@ -78,15 +82,14 @@ def claim(base: Place) -> tuple[Place, int]:
 def sweep(base: Place) -> None:
     """End and remove what daemons left in `base` that are dead."""
     for entry in os.listdir(base.directory):
-        directory = f"{base.directory}/{entry}"
-        if not entry.startswith(PREFIX):
+        if not _OURS.fullmatch(entry):
             continue
+        place = base.below(entry)
         with suppress(OSError):  # it lives, or is someone else's, or is gone already
-            lock = _lock(directory)
+            lock = _lock(place.directory)
             try:
-                kill(directory)
-                wait(directory, PATIENCE)
-                remove(directory)
+                end(place)
+                remove(place.directory)
             finally:
                 os.close(lock)
 
@@ -107,7 +110,7 @@ def join(directory: str) -> None:
 
 
 def kill(directory: str) -> None:
-    """SIGKILL to all in it and below it, whatever it forks meanwhile."""
+    """SIGKILL to all in it and below it, whatever it forks meanwhile (but see `_kill_each`)."""
     _write(f"{directory}/cgroup.kill", b"1")
 
 
@@ -128,17 +131,26 @@ def populated(directory: str) -> bool:
         return False
 
 
-def wait(directory: str, within: float) -> None:
-    """Block until nothing lives there or the time is over. Only for start and close, never in between."""
-    over = time.monotonic() + within
-    with open(f"{directory}/cgroup.events", "rb") as events:
+def end(place: Place) -> None:
+    """Kill what lives there and block until it is gone, or PATIENCE is over. For start and close, never in between."""
+    over = time.monotonic() + PATIENCE
+    kill(place.directory)
+    with open(f"{place.directory}/cgroup.events", "rb") as events:
         poll = select.poll()
         poll.register(events, select.POLLPRI)
-        while populated(directory) and (left := over - time.monotonic()) > 0:
+        while b"populated 1" in events.read() and (left := over - time.monotonic()) > 0:
+            if not poll.poll(min(left, 0.05) * 1000):
+                _kill_each(place)
             events.seek(0)
-            events.read()
-            if populated(directory):
-                poll.poll(min(left, 0.1) * 1000)
+
+
+def _kill_each(place: Place) -> None:
+    # cgroup.kill signals a process's first thread; where that has ended and others go on, nothing happens (Linux 6.18).
+    kill(place.directory)
+    for pid in pids(place.directory):
+        found = marks.stat(pid)
+        if found is not None and place.holds(marks.cgroup(pid) or ""):
+            marks.send(pid, found.start, signal.SIGKILL)
 
 
 def pids(directory: str) -> list[int]:

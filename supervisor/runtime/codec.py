@@ -105,7 +105,8 @@ def _choices(kind: Any, _: Converter) -> Callable[[object, object], Any]:
     return check
 
 
-def _make() -> Converter:
+def converter() -> Converter:
+    """One that loads values of core classes exactly, or not at all; for more than facts, give it more hooks."""
     made = Converter(forbid_extra_keys=True, omit_if_default=True)
     for plain in (str, int, bool):
         made.register_structure_hook(plain, _exactly(plain))
@@ -116,7 +117,7 @@ def _make() -> Converter:
     return made
 
 
-_converter = _make()
+_converter = converter()
 _LOADERS: dict[str, Callable[[Any, Any], Fact]] = {
     name: _converter.get_structure_hook(kind) for name, kind in FACTS.items()
 }

@@ -1,22 +1,22 @@
-"""Choosing how agents are contained: by cgroups where a writable v2 subtree is ours, else by the daemon as a subreaper."""
+"""Choosing how agents are contained: by cgroups where a v2 subtree is ours, else by the daemon as a subreaper."""
 
 from __future__ import annotations
 
 import os
 from typing import Literal
 
-from supervisor.runtime import cgroupfs
-from supervisor.runtime.cell import Cell as Cell
-from supervisor.runtime.cell import Containment as Containment
-from supervisor.runtime.cell import Member as Member
-from supervisor.runtime.cell import Tier as Tier
+from supervisor.runtime import cgroupfs, marks
+from supervisor.runtime.cell import Cell, Containment, Member, Tier
 from supervisor.runtime.cgroup import Cgroups
 from supervisor.runtime.subreaper import Subreaper
+
+__all__ = ["Cell", "Containment", "Member", "Tier", "contain"]
 
 
 def contain(instance: int, want: Literal["auto", "cgroup", "warden"]) -> Containment:
     """`instance` is this daemon's number (1 to 2**31 - 1), never that of an earlier one whose processes may live.
     In every tier this process becomes a child subreaper. OSError where what is wanted cannot be had."""
+    marks.compose(instance, 1)  # a number that a mark can hold
     if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         raise OSError("this kernel does not list children in /proc (CONFIG_PROC_CHILDREN)")
     if want != "warden":

@@ -6,27 +6,34 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import trio
 from attrs import define, evolve, field
 
-from supervisor.core.authority import Principal
+from supervisor.core.authority import Agent, Principal
 from supervisor.core.decide.gate import decide, take
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Born, Fact, Refused
+from supervisor.core.facts import Born, Fact
 from supervisor.core.refusals import Refusal
-from supervisor.core.requests import VERB, Fork, Request, Stamp
+from supervisor.core.requests import VERB, Fork, Hold, Instruct, Request, Stamp, Start, Up
 from supervisor.core.state import Project
+from supervisor.runtime import points, snapshot, turn
+from supervisor.runtime.allowance import Allowance
 from supervisor.runtime.chain import Batch
 from supervisor.runtime.journal import Journal
+from supervisor.runtime.recent import Recent
+from supervisor.runtime.refused import Refusals
 
+#: What a disk that is nearly full has no room for. All else goes on: it may be what makes room.
+NEW_WORK = (Fork, Instruct, Start, Up)
 #: Forks are counted over this many seconds.
 RATE_WINDOW = 60.0
-#: Equal refusals within this many seconds share one record.
-SAME_REFUSAL = 1.0
-#: How many of the newest batches a desk keeps for `events`.
-RECENT = 2000
+#: What the requests of one agent may add to the journal: this much at once, and this much a second (bytes).
+BURST, RATE = 4 * 1024 * 1024, 64 * 1024
+#: For so many agents it is remembered before those that are quiet again are forgotten.
+REMEMBERED = 1000
 
 
 @define
@@ -36,7 +43,28 @@ class Answer:
     refusal: Refusal | None = None
     facts: tuple[Fact, ...] = ()
     seq: int = 0
+    size: int = 0  #: what it takes in the journal, in bytes
     durable: trio.Event = field(factory=trio.Event)
+
+
+@define(eq=False)
+class Watch:
+    """Someone waits for a condition; `answer` is the batch that made it true."""
+
+    condition: Callable[[], bool]
+    answer: Answer
+    met: trio.Event = field(factory=trio.Event)
+
+    def look(self, answer: Answer) -> None:
+        """This happened: is it true now?"""
+        if not self.met.is_set() and self.condition():
+            self.answer = answer
+            self.met.set()
+
+    async def wait(self) -> None:
+        """Until it was true, and that is on disk."""
+        await self.met.wait()
+        await self.answer.durable.wait()
 
 
 @define
@@ -62,8 +90,9 @@ class Desk:
     ) -> None:
         self.project = project
         self.journal = journal
-        self.recent: deque[Batch] = deque(maxlen=RECENT)
-        self.unrecorded = 0  #: refusals that only repeated one on record
+        #: by agent, what passes on usage that was reported and still waits for more
+        self.gathered: dict[str, Callable[[], None]] = {}
+        self.recent = Recent()
         self._act = act
         self._next_agent = next_agent
         self._admit_work = admit_work
@@ -71,25 +100,38 @@ class Desk:
         self._work = trio.Event()
         self._newest = Answer()
         self._newest.durable.set()
-        self._changed: dict[str, trio.Event] = {}
+        self._watches: dict[str, set[Watch]] = {}
         self._followers: set[Callable[[Batch], None]] = set()
         self._forks: dict[str, deque[float]] = {}
-        self._refusals: dict[tuple[str, Refused], float] = {}
+        self._refusals = Refusals()
+        self._written: dict[str, Allowance] = {}
+
+    @property
+    def unrecorded(self) -> int:
+        """Refusals that are not on record one by one."""
+        return self._refusals.unrecorded
 
     # --- the gate
 
     def ask(self, by: Principal, request: Request) -> Answer:
         """Decide and apply a request. Its reply belongs to the caller only once `durable` is set."""
+        if isinstance(request, Fork | Hold):
+            # What is left of a budget is asked for: all that is known to be spent must be in the books.
+            for flush in tuple(self.gathered.values()):
+                flush()
         stamp = self._stamp(str(by))
         moment = Moment.of(self.project, stamp)
-        refusal = self._admit_work() if isinstance(request, Fork) else None
+        refusal = (self._admit_work() if isinstance(request, NEW_WORK) else None) or self._too_much(by)
         decided = refusal or decide(self.project, by, request, moment)
         if isinstance(decided, Refusal):
             return self._refuse(str(by), VERB[type(request)], decided)
         taken = take(self.project, decided, moment)
         if isinstance(request, Fork):
             self._forks.setdefault(str(by), deque()).append(trio.current_time())
-        return self._record(str(by), taken, stamp.at)
+        answer = self._record(str(by), taken, stamp.at)
+        if isinstance(by, Agent):
+            self._written[str(by)].take(answer.size)
+        return answer
 
     def plan(self, by: Principal, request: Request) -> list[Fact] | Refusal:
         """What a request would come to, without what follows from it; nothing happens."""
@@ -97,6 +139,7 @@ class Desk:
 
     def observe(self, *facts: Fact) -> Answer:
         """Take what happened."""
+        points.reach("observing", facts)
         stamp = self._stamp("fleet")
         taken = take(self.project, list(facts), Moment.of(self.project, stamp))
         return self._record("fleet", taken, stamp.at)
@@ -110,35 +153,49 @@ class Desk:
         forks = self._forks.get(by)
         while forks and forks[0] < now - RATE_WINDOW:
             forks.popleft()
+        if forks is not None and not forks:
+            del self._forks[by]
         return Stamp(time.time(), self._next_agent(), len(forks or ()), random.random())  # noqa: S311  # jitter, no secret
 
     def _refuse(self, by: str, verb: str, refusal: Refusal) -> Answer:
-        fact = Refused(verb, **refusal.plain())  # type: ignore[arg-type]  # the same fields by construction
-        now = trio.current_time()
-        if len(self._refusals) > RECENT:
-            self._refusals.clear()
-        # A loop that is refused a thousand times a second is one record a second, not a full disk.
-        if now - self._refusals.get((by, fact), -SAME_REFUSAL) >= SAME_REFUSAL:
-            self._refusals[by, fact] = now
+        fact = self._refusals.take(by, verb, refusal)
+        if fact is not None:
             self._record(by, take(self.project, [fact], Moment.of(self.project, self._stamp(by))), time.time())
-        else:
-            self.unrecorded += 1
         return Answer(refusal=refusal)
+
+    def _too_much(self, by: Principal) -> Refusal | None:
+        """An agent that changes things in a loop would fill the disk, one small change at a time."""
+        if not isinstance(by, Agent):
+            return None
+        if len(self._written) > REMEMBERED:
+            self._written = {who: allowance for who, allowance in self._written.items() if not allowance.full}
+        if self._written.setdefault(str(by), Allowance(BURST, RATE)).wait == 0:
+            return None
+        message = f"{by} has changed so much that it must wait: {RATE} bytes a second of the journal are for one agent"
+        return Refusal("rate", message, field="journal", held=RATE)
 
     def _record(self, by: str, taken: list[Fact], at: float) -> Answer:
         if not taken:
             # Nothing new, but what it rests on may still be on its way to the disk.
             return Answer(seq=self.journal.seq, durable=self._newest.durable)
+        points.reach("decided", taken)
         answer = Answer(facts=tuple(taken))
         if self.journal.fault is not None:
             return answer  # the disk failed and the daemon ends: this never was, and nobody acts on it
         self._newest = answer
         batch = Batch(at, by, tuple(taken))
         line = self.journal.encode(batch)
-        answer.seq = self.journal.seq
+        answer.seq, answer.size = self.journal.seq, len(line)
         self._waiting.append(_Open(evolve(batch, seq=answer.seq), line, answer))
+        points.reach("appended", taken)
         self._work.set()
+        self._look(answer)
         return answer
+
+    def _look(self, answer: Answer) -> None:
+        for agent in {getattr(fact, "agent", "") for fact in answer.facts} & self._watches.keys():
+            for watch in tuple(self._watches[agent]):
+                watch.look(answer)
 
     # --- durability
 
@@ -148,24 +205,36 @@ class Desk:
         while True:
             await self._work.wait()
             self._work = trio.Event()
+            # What is decided while the disk is busy belongs to the next segment: the state is taken now.
+            seq, state = self.journal.seq, snapshot.copied(self.project) if self.journal.full() else None
             await self._flush()
+            if state is not None:
+                await trio.to_thread.run_sync(self.journal.rotate, state, seq)
 
     async def _flush(self) -> None:
         ready, self._waiting = self._waiting, []
         if not ready:
             return
-        await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
-        touched: set[str] = set()
+        with trio.CancelScope(shield=True):  # what was taken from `_waiting` is written, acted on and answered
+            await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
+            for item in ready:
+                points.reach("flushed", item.batch.facts)
+            await self._settle(ready)
+
+    async def _settle(self, ready: list[_Open]) -> None:
+        """These are on disk: act, answer and tell, in order."""
+        watch = turn.Watch()
         for item in ready:
-            self.recent.append(item.batch)
+            if watch.over:
+                await trio.lowlevel.checkpoint()
+                watch.again()
+            self.recent.append(item.batch, len(item.line))
             for fact in item.batch.facts:
                 self._act(fact)
-                touched.add(getattr(fact, "agent", ""))
+            points.reach("acted", item.batch.facts)
             item.answer.durable.set()
             for follower in tuple(self._followers):
                 follower(item.batch)
-        for agent in touched:
-            self._wake(agent)
 
     async def drain(self) -> None:
         """Make everything durable that was taken so far; for the end of the daemon, when `run` is over."""
@@ -179,16 +248,25 @@ class Desk:
         self._followers.add(follower)
         return lambda: self._followers.discard(follower)
 
-    def _wake(self, agent: str) -> None:
-        changed = self._changed.pop(agent, None)
-        if changed is not None:
-            changed.set()
-
     async def until(self, agent: str, condition: Callable[[], bool]) -> None:
-        """Wait until a fact about the agent made the condition true (asked at once, then after each), durably."""
-        while not condition():
-            await self._changed.setdefault(agent, trio.Event()).wait()
-        await self._newest.durable.wait()
+        """Wait until the condition was true at a fact about the agent (or is by now), durably."""
+        with self.watch(agent, condition) as watch:
+            await watch.wait()
+
+    @contextmanager
+    def watch(self, agent: str, condition: Callable[[], bool]) -> Iterator[Watch]:
+        """Looks at the condition now and at each fact about the agent: what is true for a moment only counts. Who asked
+        for what makes it true begins to watch before it awaits anything."""
+        watch = Watch(condition, self._newest)
+        watches = self._watches.setdefault(agent, set())
+        watches.add(watch)
+        try:
+            watch.look(self._newest)
+            yield watch
+        finally:
+            watches.discard(watch)
+            if not watches and self._watches.get(agent) is watches:
+                del self._watches[agent]
 
     @staticmethod
     def born(answer: Answer) -> list[Born]:

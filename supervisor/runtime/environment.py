@@ -1,4 +1,4 @@
-"""The environment a run starts with: the daemon's own, less what was meant for the daemon alone, plus what the agent is given."""
+"""The environment a run starts with: the daemon's own, less what was meant for the daemon alone, plus what is given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from supervisor.core.rights import covers
 #: Meant for the daemon by whoever started it; an agent that had them would speak for the daemon.
 NOT_PASSED = frozenset(
     {"NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES", "WATCHDOG_PID", "WATCHDOG_USEC"}
-    | {"INVOCATION_ID", "JOURNAL_STREAM", "FLEET_AGENT", "FLEET_READY_FD", "MAINPID", "MANAGERPID"}
+    | {"INVOCATION_ID", "JOURNAL_STREAM", "FLEET_AGENT", "SUPERVISORD_READY_FD", "MAINPID", "MANAGERPID"}
+    | {"SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "FDSTORE", "CREDENTIALS_DIRECTORY"}
 )
 #: What a program needs to be a program; passed even where the grant's `env` names nothing.
 BASE = frozenset(

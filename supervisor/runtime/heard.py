@@ -1,17 +1,18 @@
-"""What a run's program said, on its way to the desk: usage and last lines are gathered for a moment, all else goes at once.
-It keeps the order in which things were said, and nothing is left behind when the run ends."""
+"""What a run's program said, on its way to the desk: usage and last lines are gathered for a moment, all else goes at
+once. It keeps the order in which things were said, and nothing is left behind when the run ends."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 import trio
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from supervisor.core import budgets
 from supervisor.core.facts import Fact, Garbled, Spent, Spoke
-from supervisor.core.ledger import ZERO, Usage
+from supervisor.core.ledger import ZERO, Report, Usage, joined
 from supervisor.core.state import Project
+from supervisor.runtime.allowance import Allowance
 from supervisor.runtime.desk import Desk
 
 #: Usage waits at most this long (seconds) for more, unless it may reach a threshold (DESIGN 2).
@@ -20,18 +21,30 @@ USAGE_WAIT = 0.1
 LINE_WAIT = 1.0
 
 
+#: What may go into the journal of one run: this much at once, and this much a second (bytes). A model's lines are some
+#: hundred bytes a second; a program that lies in a loop must not fill the disk.
+BURST, RATE = 2 * 1024 * 1024, 16 * 1024
+#: Usage of so many different calls is passed on whatever it comes to.
+REPORTS = 256
+
+
 @define
 class Heard:
-    """One run's gathering. `later(delay, call)` calls back after so many seconds, while the run lasts."""
+    """One run's gathering. `later(delay, call)` calls back after so many seconds, while the run lasts; `complain` tells
+    people what is wrong with the program."""
 
     desk: Desk
     agent: str
     later: Callable[[float, Callable[[], None]], None]
-    _spent: Spent | None = None
+    complain: Callable[[str], None]
+    _allowance: Allowance = field(factory=lambda: Allowance(BURST, RATE))
+    _spent: list[Report] = field(factory=list)
+    _spent_of: Spent | None = None
     _spoke: Spoke | None = None
     _garbled: Garbled | None = None
     _sum: Usage = ZERO
     _due: float = float("inf")
+    _rings: float = float("inf")
 
     def take(self, facts: Iterable[Fact]) -> None:
         """Gather or pass on, in order."""
@@ -55,30 +68,51 @@ class Heard:
 
     def flush(self, *more: Fact) -> None:
         """Pass on all that was gathered, then `more`, as one batch."""
-        gathered: list[Fact] = [fact for fact in (self._garbled, self._spent, self._spoke) if fact is not None]
-        self._spent = self._spoke = self._garbled = None
+        spent = evolve(self._spent_of, reports=tuple(self._spent)) if self._spent_of is not None else None
+        gathered: list[Fact] = [fact for fact in (self._garbled, spent, self._spoke) if fact is not None]
+        self._spent_of = self._spoke = self._garbled = None
+        self._spent = []
         self._sum, self._due = ZERO, float("inf")
+        self.desk.gathered.pop(self.agent, None)
         if gathered or more:
-            self.desk.observe(*gathered, *more)
+            self._allowance.take(self.desk.observe(*gathered, *more).size)
+
+    def owed(self) -> float:
+        """Seconds until what the program said is no more than any program may."""
+        return self._allowance.wait
 
     def _spend(self, fact: Spent) -> None:
-        self._spent = fact if self._spent is None else evolve(fact, reports=self._spent.reports + fact.reports)
-        # The sum of what was reported is at least what will be booked: too early at worst.
+        self._spent_of = fact
         for report in fact.reports:
-            self._sum += report.usage
+            same = joined(self._spent[-1], report) if self._spent else None
+            if same is not None:
+                self._sum += same.usage.beyond(self._spent[-1].usage)
+                self._spent[-1] = same
+            else:
+                self._sum += report.usage
+                self._spent.append(report)
+        # The sum of what was reported is at least what will be booked: too early at worst.
         project: Project = self.desk.project
         node = project.agents.get(self.agent)
-        if node is None or not budgets.margin(project, node, self._sum) or len(self._spent.reports) >= 256:
+        if node is None or not budgets.margin(project, node, self._sum) or len(self._spent) >= REPORTS:
             self.flush()
         else:
+            self.desk.gathered[self.agent] = self.flush
             self._wait(USAGE_WAIT)
 
     def _wait(self, delay: float) -> None:
-        due = trio.current_time() + delay
-        if due < self._due:
-            self._due = due
-            self.later(delay, self._ring)
+        now = trio.current_time()
+        self._due = min(self._due, now + delay)
+        # One bell at most that rings as early: a flood may not wind up one for each line.
+        if self._due < self._rings:
+            self._rings = self._due
+            self.later(self._due - now, self._ring)
 
     def _ring(self) -> None:
-        if trio.current_time() >= self._due:
+        self._rings = float("inf")
+        now = trio.current_time()
+        if now >= self._due:
             self.flush()
+        elif self._due < float("inf"):
+            self._rings = self._due
+            self.later(self._due - now, self._ring)

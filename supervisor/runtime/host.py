@@ -1,17 +1,19 @@
-"""The trio task that owns one agent through all its runs, in its parent host's nursery: a child cannot outlive its parent.
-It decides nothing: facts tell it what to do, and it reports facts."""
+"""The trio task that owns one agent through all its runs, in its parent host's nursery: a child cannot outlive its
+parent. It decides nothing: facts tell it what to do, and it reports facts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import trio
 
 from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
 from supervisor.core.state import Node
+from supervisor.runtime import points
 from supervisor.runtime.containment import Cell
-from supervisor.runtime.ladder import Clock
+from supervisor.runtime.ladder import KILL_WITHIN, Clock
 from supervisor.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -35,9 +37,11 @@ class Host:
         self._before = before
         self._newborn: list[Host] = []
         self._nursery: trio.Nursery | None = None
-        self._waiting: list[Starting] = []
+        self._waiting: deque[Starting] = deque()
         self._start = trio.Event()
         self._run_scope = trio.CancelScope()
+        self._unwanted = 0  # runs up to this number are to end
+        self._born = trio.current_time() - node.lasted  # when its wall time began, less what it stood still
         self.childless = trio.Event()
         if parent is not None:
             parent.children.add(self)
@@ -65,10 +69,12 @@ class Host:
         self._waiting.append(fact)
         self._start.set()
 
-    def rerun(self) -> None:
-        """End the run; the children stay."""
-        self.clock = self.clock or Clock(trio.current_time(), self.node.spec.stop_grace, 1)
-        self._run_scope.cancel()
+    def rerun(self, run: int) -> None:
+        """End this run, even if it is yet to begin; the children stay."""
+        self._unwanted = run
+        if self.run is not None and self.run.number == run:
+            self.clock = self.clock or Clock(trio.current_time(), self.node.spec.stop_grace, 1)
+            self._run_scope.cancel()
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Give texts to the running program."""
@@ -81,15 +87,38 @@ class Host:
             self.run.interrupt()
 
     def close(self) -> None:
-        """Leave: the branch ends, deepest first, on one clock."""
+        """Leave: the branch ends, deepest first, on one clock. What is ending already, on a clock of its own, may not
+        take longer than that."""
         self.measure()
         self.clock = Clock(trio.current_time(), self.node.spec.stop_grace, self.tall + 1)
         self.scope.cancel()
+        for host in self.branch():
+            if host.run is not None:
+                host.run.hurry(self.clock.until(host.tall))
 
     def after(self, delay: float, call: Callable[[], None]) -> None:
         """Call back after so many seconds, unless the host has left by then."""
         if self._nursery is not None:
             self._nursery.start_soon(_ring, delay, call)
+
+    def watch_wall(self) -> None:
+        """Report the end of its wall time when it comes, whatever was granted meanwhile."""
+        wall = self.node.grant.wall
+        if wall is not None:
+            self.after(max(0.0, self._born + wall - trio.current_time()), self._strike)
+
+    def _strike(self) -> None:
+        wall = self.node.grant.wall
+        if wall is not None and trio.current_time() >= self._born + wall:
+            self._observe(Expired(self.agent))
+
+    # --- its place
+
+    def branch(self) -> Iterator[Host]:
+        """This host and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.branch()
 
     def measure(self) -> int:
         """How many levels of hosts there are below this one; remembered, for the slices of a clock."""
@@ -105,6 +134,12 @@ class Host:
             at = at.parent
         return False
 
+    def place(self) -> Cell:
+        """Its cell, inside its parent's. Raises OSError where there can be none."""
+        if self.cell is None:
+            self.cell = self.house.containment.cell(self.agent, self.parent.place() if self.parent else None)
+        return self.cell
+
     # --- its life
 
     async def live(self) -> None:
@@ -113,12 +148,11 @@ class Host:
             if self._before is not None:
                 with trio.CancelScope(shield=True):
                     await self._before.wait()
-            self.cell = self.house.containment.cell(self.agent, self.parent.cell if self.parent else None)
             with self.scope:
                 async with trio.open_nursery() as self._nursery:
                     for child in self._newborn:
                         self._nursery.start_soon(child.live, name=f"host of {child.agent}")
-                    self._watch_wall()
+                    self.watch_wall()
                     await self._runs()
         except Exception as error:  # noqa: BLE001  # whatever it was, the other agents go on and `status` shows it
             self.house.fault(f"host of {self.agent}", error)
@@ -127,9 +161,8 @@ class Host:
 
     def _leave(self) -> None:
         """Nothing is alive any more: settle what was still to come, and let the parent go on."""
-        node = self.house.desk.project.agents.get(self.agent)
-        if node is not None and node.alive and self.house.hosts.get(self.agent) is self:
-            self.house.desk.observe(Unstarted(self.agent, node.run, "left before it was started"))
+        for fact in self._waiting:
+            self._unstarted(fact, "left before it was started")
         if self.cell is not None:
             self.cell.close()
         if self.parent is not None:
@@ -137,42 +170,71 @@ class Host:
             if not self.parent.children:
                 self.parent.childless.set()
         self.house.left(self)
+        points.reach("left")
         self.done.set()
 
     async def _runs(self) -> None:
         while True:
             await trio.lowlevel.checkpoint()  # told to leave before it began: nothing is spawned
             if self._waiting:
-                await self._one(self._waiting.pop(0))
+                try:
+                    await self._one(self._waiting[0])
+                except Exception as error:  # noqa: BLE001  # it ends this run; the children and the next run go on
+                    await self._broken(self._waiting[0], error)
+                self._waiting.popleft()
             else:
                 await self._start.wait()
                 self._start = trio.Event()
 
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
-        node = self.node
-        if self.cell is None or fact.run != node.run or not node.alive:
-            return
         try:
+            cell = self.place()
             async with self.house.spawning:
-                self.run = self.house.spawn(node, self.cell, fact, self.after)
+                if not self._awaited(fact):
+                    return
+                if fact.run <= self._unwanted:
+                    self._unstarted(fact, "restarted before it began")
+                    return
+                self.run = self.house.spawn(self.node, cell, fact, self.after)
         except OSError as error:
-            self._observe(Unstarted(self.agent, fact.run, self.house.unspawned(error, node)))
+            self._unstarted(fact, self.house.unspawned(error, self.node))
             return
+        await self._watch(self.run)
+
+    async def _watch(self, run: Run) -> None:
+        """A run from its first word to its exit record."""
         try:
             async with trio.open_nursery() as nursery:
-                for task in (self.run.read, self.run.read_stderr, self.run.write):
+                for task in (run.read, run.read_stderr, run.write):
                     nursery.start_soon(task)
                 try:
                     with self._run_scope:
-                        self.run.open()
-                        await self.run.left()
+                        run.open()
+                        await run.left()
                 finally:
                     with trio.CancelScope(shield=True):
-                        await self._end(self.run)
+                        await self._end(run)
         finally:
-            self.house.ended(self.run)
+            self.house.ended(run)
             self.run = None
+
+    async def _broken(self, fact: Starting, error: Exception) -> None:
+        """A fault of ours: the run ends whatever its state, and what follows is the core's."""
+        self.house.fault(f"run {fact.run} of {self.agent}", error)
+        if self.cell is not None:
+            with trio.CancelScope(shield=True):
+                await self.cell.clear(KILL_WITHIN)
+        self._unstarted(fact, f"a fault of the supervisor ended it: {type(error).__name__}: {error}")
+
+    def _awaited(self, fact: Starting) -> bool:
+        """Whether the core still waits for this run."""
+        node = self.house.desk.project.agents.get(self.agent)
+        return node is not None and node.alive and node.run == fact.run
+
+    def _unstarted(self, fact: Starting, why: str) -> None:
+        if self._awaited(fact):
+            self._observe(Unstarted(self.agent, fact.run, why))
 
     async def _end(self, run: Run) -> None:
         """The children first, unless only the run ends; then the run, within its slice of the branch's clock."""
@@ -191,11 +253,6 @@ class Host:
                 found = at.clock or found
             at = at.parent
         return found
-
-    def _watch_wall(self) -> None:
-        wall = self.node.grant.wall
-        if wall is not None:
-            self.after(max(0.0, wall - self.node.lasted), lambda: self._observe(Expired(self.agent)))
 
     def _observe(self, fact: Fact) -> None:
         self.house.desk.observe(fact)

@@ -15,7 +15,7 @@ from supervisor.core.spec import KindSpec
 from supervisor.core.state import Node
 from supervisor.kinds.kind import Launch, Seat
 from supervisor.kinds.table import KINDS
-from supervisor.runtime import environment
+from supervisor.runtime import environment, points
 from supervisor.runtime.containment import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
@@ -24,12 +24,15 @@ from supervisor.runtime.run import Run
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
+#: What an agent printed, in its home.
+TRANSCRIPT = "transcript.jsonl"
+
 
 class Printed:
     """The two transcripts of an agent."""
 
     def __init__(self, home: Path) -> None:
-        self.stdout = Transcript(home / "transcript.jsonl")
+        self.stdout = Transcript(home / TRANSCRIPT)
         self.stderr = Transcript(home / "stderr.log")
 
     def close(self) -> None:
@@ -61,8 +64,8 @@ class House:
         self._printed: dict[str, Printed] = {}
         #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
         self.spawning = trio.Lock()
-        self.empty = trio.Event()
-        self.empty.set()
+        self._closing = False
+        self._empty = trio.Event()
         #: the leaders of all living runs, by (pid, start): what names a caller
         self.runs = runs
         self._tools = tools
@@ -71,7 +74,14 @@ class House:
     # --- acts
 
     def act(self, fact: Fact) -> None:
-        """Carry out one durable fact; facts that ask for nothing are passed over."""
+        """Carry out one durable fact; facts that ask for nothing are passed over. A fault is shown and goes no further:
+        whoever calls this acts for all agents."""
+        try:
+            self._act(fact)
+        except Exception as error:  # noqa: BLE001  # as said
+            self.fault(f"{type(fact).__name__} of {getattr(fact, 'agent', self.directory.name)}", error)
+
+    def _act(self, fact: Fact) -> None:
         match fact:
             case facts.Starting():
                 self._start(fact)
@@ -83,18 +93,27 @@ class House:
                     host.close()
             case facts.Rerun():
                 if (host := self.hosts.get(fact.agent)) is not None:
-                    host.rerun()
+                    host.rerun(fact.run)
             case facts.Interrupted():
                 if (host := self.hosts.get(fact.agent)) is not None:
                     host.interrupt()
             case facts.BackedOff():
                 self._back_off(fact)
+            case facts.Respecified():
+                if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
+                    host.cell.limit(fact.spec.resources)
+            case facts.Granted():
+                if (host := self.hosts.get(fact.agent)) is not None:
+                    host.watch_wall()
             case _:
                 pass
 
     def _start(self, fact: Starting) -> None:
         node = self.desk.project.agents.get(fact.agent)
         if node is None or node.run != fact.run:
+            return
+        if self._closing:
+            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "the daemon leaves"))
             return
         host = self.hosts.get(fact.agent)
         if host is not None and not host.closing():
@@ -107,7 +126,6 @@ class House:
         new = Host(self, node, parent, host.done if host is not None else None)
         new.start(fact)
         self.hosts[fact.agent] = new
-        self.empty = trio.Event()
         if parent is not None:
             parent.adopt(new)
         else:
@@ -117,7 +135,13 @@ class House:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
         if host is not None and node is not None and host.run is not None and host.run.number == fact.run:
             inputs = tuple(item for item in node.handed if item.id in fact.inputs)
-            host.hand(inputs, words.introduction(self.desk.project, node) if fact.introduce else "")
+            host.hand(inputs, self._introduction(node) if fact.introduce else "")
+
+    def _introduction(self, node: Node) -> str:
+        told = words.introduction(self.desk.project, node)
+        if not node.talk.abandoned:
+            return told
+        return f"{told}\n{words.continuation(node, str(self.home(node.id) / TRANSCRIPT))}"
 
     def _back_off(self, fact: facts.BackedOff) -> None:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
@@ -144,9 +168,12 @@ class House:
             tools if isinstance(tools, tuple) else None,
         )
         program = KINDS[kind.protocol]
-        launch = program.launch(kind, seat)
+        # All that can fail comes before the process is there.
+        launch, talk = program.launch(kind, seat), program.converse(seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
+        cell.limit(spec.resources)
+        points.reach("spawning")
         try:
             process = cell.spawn(
                 launch.argv,
@@ -159,10 +186,11 @@ class House:
         except BaseException:
             stderr.close()
             raise
+        points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
-        heard = Heard(self.desk, node.id, later)
-        return Run(node.id, fact.run, process, cell, program, program.converse(seat), printed.stdout, stderr, heard)
+        heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
+        return Run(node.id, fact.run, process, cell, program, talk, printed.stdout, stderr, heard)
 
     def _kind(self, name: str) -> KindSpec:
         fleet = self.desk.project.fleet
@@ -195,6 +223,15 @@ class House:
             self._printed[agent] = Printed(self.home(agent))
         return self._printed[agent]
 
+    def unkept(self) -> list[tuple[str, str]]:
+        """Whose output the disk does not take, and why."""
+        return [
+            (agent, f"{kept.fault}; {kept.lost} bytes of its output are lost")
+            for agent, printed in self._printed.items()
+            for kept in (printed.stdout, printed.stderr)
+            if kept.fault
+        ]
+
     def ended(self, run: Run) -> None:
         """A run is over: its process names nobody any more."""
         self.runs.pop((run.process.pid, run.process.start), None)
@@ -215,12 +252,15 @@ class House:
             del self.hosts[host.agent]
             if (printed := self._printed.pop(host.agent, None)) is not None:
                 printed.close()
-        if not self.hosts:
-            self.empty.set()
+        if self._closing and not self.hosts:
+            self._empty.set()
 
     async def close(self) -> None:
-        """End every run in order; what is wanted stays wanted."""
+        """End every run in order; what is wanted stays wanted. What was decided before this and is to start only now,
+        does not."""
+        self._closing = True
         for host in list(self.hosts.values()):
             if host.parent is None and not host.closing():
                 host.close()
-        await self.empty.wait()
+        if self.hosts:
+            await self._empty.wait()

@@ -4,42 +4,68 @@ record that was durable, and never write again once a write has failed."""
 from __future__ import annotations
 
 import contextlib
-import errno
 import gc
 import os
 import time
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from attrs import frozen
 
-from supervisor.runtime.chain import Batch, Fault, Genesis, records, seal_batch, seal_genesis
-from supervisor.runtime.lock import TakenError, is_taken, take
+from supervisor.core.apply import apply
+from supervisor.core.state import Project
+from supervisor.runtime import chain, disk, points, rotation, segments
+from supervisor.runtime.chain import Batch, Carry, Fault, Genesis, Link, seal_genesis
+from supervisor.runtime.lock import TakenError, take
+from supervisor.runtime.segments import NAME, Files
 
-NAME = "journal.jsonl"
 #: What was cut off as a torn tail is kept here: should it ever have been more than that, it is not lost.
 CUT = "journal.cut"
 LOCK = "journal.lock"
+#: A segment that has grown to so many bytes is followed by another.
+SEGMENT = 16 * 1024 * 1024
 
 
 class JournalError(Exception):
     """The journal cannot be opened, or can no longer be written."""
 
 
-class Journal:
-    """An open journal. `encode` belongs to the loop; `write` may run in a thread, one call at a time, with the lines
-    in the order in which they were encoded."""
+class HeldError(JournalError):
+    """Another process writes it."""
 
-    def __init__(self, lock: int, file: int, path: Path, last: Genesis | Batch, size: int) -> None:
+
+@frozen
+class Past:
+    """What a journal held when it was opened: the state that its newest segment starts from, and what came after."""
+
+    base: Project
+    batches: list[Batch]
+
+    def project(self) -> Project:
+        """The state now. To be asked for once: it is the base that changes."""
+        for batch in self.batches:
+            for fact in batch.facts:
+                apply(self.base, fact, batch.at)
+        return self.base
+
+
+class Journal:
+    """An open journal. `encode` and `full` belong to the loop; `write` and `rotate` may run in a thread, one call at a
+    time, `write` with the drafts in the order in which they were encoded."""
+
+    def __init__(self, lock: int, file: int, path: Path, last: Link, size: int) -> None:
         self._lock = lock
         self._file = file
         self.path = path
-        self.seq = last.seq if isinstance(last, Batch) else 0  #: the last record encoded
-        self.head = last.hash  #: its hash
-        self.durable = self.seq  #: the last record known to be on disk
+        self.seq = last.seq  #: the last record encoded
         self.fault: JournalError | None = None  #: why nothing is written any more
+        self.trouble = ""  #: what was wrong with a snapshot, or why a new segment is put off
+        self.segment = 1  #: the number of the segment that is written
+        self._last = last  # on disk
+        self._project = ""
+        self._limit = SEGMENT
+        self._due = SEGMENT  # the size at which the next segment is to follow
         self._size = size
         self._owed: deque[bytes] = deque()
 
@@ -47,14 +73,24 @@ class Journal:
         state = f"failed: {self.fault}" if self.fault else f"seq {self.seq}, durable {self.durable}"
         return f"<Journal {self.path} {state}>"
 
+    @property
+    def durable(self) -> int:
+        """The last record known to be on disk."""
+        return self._last.seq
+
+    @property
+    def head(self) -> str:
+        """What the next record continues: with `durable`, all that need be kept elsewhere to know this journal by."""
+        return self._last.hash
+
     @classmethod
-    def open(cls, directory: Path, project: str) -> tuple[Journal, list[Batch], int]:
-        """The journal in `directory` (made with it where there is none), all its batches, and how many bytes of a
-        torn tail were cut. Raises JournalError when another process writes it, when a record is broken, or when it
-        is another project's."""
+    def open(cls, directory: Path, project: str, segment: int = SEGMENT) -> tuple[Journal, Past, int]:
+        """The journal in `directory` (made with it where there is none), what it holds, and how many bytes of a torn
+        tail were cut. Raises JournalError when another process writes it, when a record is broken or missing, or when
+        it is another project's."""
         try:
             with contextlib.ExitStack() as undo:
-                _make_directory(directory)
+                disk.make_directory(directory)
                 lock = take(directory / LOCK)
                 undo.callback(os.close, lock)
                 path = directory / NAME
@@ -62,34 +98,51 @@ class Journal:
                     _create(path, project)
                 file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
                 undo.callback(os.close, file)
-                with _without_collector():
-                    batches, last, size, cut = _load(path, project)
-                if cut:
-                    _cut(file, path, size)
+                files = Files(directory)
+                with contextlib.closing(files), _without_collector():
+                    found = _load(files, project)
+                if found.cut:
+                    _cut(file, path, found.size)
+                rotation.tidy(directory, found.first.segment)
                 undo.pop_all()
         except TakenError as error:
-            raise JournalError(f"{directory} is written by {error.holder} already") from error
+            raise HeldError(f"{directory} is written by {error.holder} already") from error
+        except segments.LostError as error:
+            raise JournalError(
+                f"{directory}: {error}. Nothing was changed; `supervisorctl verify` shows more"
+            ) from error
         except OSError as error:
             raise JournalError(f"journal in {directory}: {error}") from error
-        return cls(lock, file, path, last, size), batches, cut
+        journal = cls(lock, file, path, found.last, found.size)
+        journal._begin(found, project, segment)
+        return journal, Past(found.base, found.batches), found.cut
+
+    def _begin(self, found: _Found, project: str, limit: int) -> None:
+        self.segment, self.trouble = found.first.segment, found.why
+        self._project, self._limit = project, limit
+        # Without a snapshot every opening replays what was before: make one with the next write.
+        self._due = 0 if found.why else limit
 
     def encode(self, batch: Batch) -> bytes:
-        """The line for `batch` as the next record; afterwards `seq` and `head` are that record's."""
+        """The draft of `batch` as the next record; afterwards `seq` is that record's number."""
         if self.fault is not None:
             raise self.fault
-        line, self.head = seal_batch(batch, self.seq + 1, self.head)
+        draft = chain.draft(batch)
         self.seq += 1
-        self._owed.append(line)
-        return line
+        self._owed.append(draft)
+        return draft
 
-    def write(self, lines: list[bytes]) -> None:
-        """Append all lines in one write and make them durable. On JournalError the journal is finished: what was
-        not durable has been taken back where the disk allowed, and no later write succeeds."""
+    def write(self, drafts: list[bytes]) -> None:
+        """Append all drafts as lines in one write and make them durable. On JournalError the journal is finished: what
+        was not durable has been taken back where the disk allowed, and no later write succeeds."""
         if self.fault is not None:
             raise self.fault
-        for line in lines:
-            if not self._owed or self._owed.popleft() is not line:
-                raise ValueError("lines are written once, in the order in which they were encoded")
+        link, lines = self._last, []
+        for draft in drafts:
+            if not self._owed or self._owed.popleft() is not draft:
+                raise ValueError("drafts are written once, in the order in which they were encoded")
+            line, link = chain.finish(draft, link)
+            lines.append(line)
         whole = b"".join(lines)
         try:
             self._append(whole)
@@ -97,7 +150,34 @@ class Journal:
             self.fault = self._failed(error, len(lines))
             raise self.fault from error
         self._size += len(whole)
-        self.durable += len(lines)
+        self._last = link
+
+    def full(self) -> bool:
+        """Whether a new segment is to follow the next write; then `rotate` is given the state after that."""
+        return self._size + sum(map(len, self._owed)) >= self._due and self.fault is None
+
+    def rotate(self, state: Project, seq: int) -> None:
+        """Begin another segment after record `seq`, the last one written, with this state. A disk that does not take it
+        only puts it off: the segment goes on, and `trouble` says why. Raises JournalError where nobody can say any more
+        which segment is on disk; what was durable is so still, and no later write succeeds."""
+        if self.fault is not None:
+            raise self.fault
+        if self.durable != seq or state.id != self._project:
+            raise ValueError(f"the state after record {seq} is no state after record {self.durable}")
+        try:
+            fresh = rotation.rotate(self.path.parent, self.segment + 1, state, self._last)
+        except rotation.UnsureError as error:
+            self.fault = JournalError(f"{self.path}: {error}; durable up to record {seq}")
+            raise self.fault from error
+        except Exception as error:  # noqa: BLE001  # even a state that cannot be written is no reason to end
+            self.trouble = f"no segment {self.segment + 1} yet: {error}"
+            self._due = self._size + max(1, self._limit // 8)
+            return
+        os.close(self._file)
+        self._file, self._size = fresh.file, fresh.size
+        self._last, self.segment, self.trouble = fresh.link, self.segment + 1, ""
+        # Never more work for snapshots than for facts, however large the state is.
+        self._due = max(self._limit, fresh.snapshot)
 
     def close(self, at: float) -> None:
         """End an orderly life: a closing record, then the lock is let go. After a fault only the latter."""
@@ -116,9 +196,8 @@ class Journal:
             self._file = self._lock = -1
 
     def _append(self, whole: bytes) -> None:
-        written = os.write(self._file, whole)
-        if written < len(whole):
-            raise OSError(errno.ENOSPC, f"no room: {written} of {len(whole)} bytes were written")
+        disk.append(self._file, whole)
+        points.reach("written", whole)
         os.fdatasync(self._file)
 
     def _failed(self, error: OSError, count: int) -> JournalError:
@@ -137,55 +216,18 @@ class Journal:
         )
 
 
-State = Literal["closed", "open", "broken"]
-
-
 @frozen
-class Verdict:
-    """What `verify` found. `seq` and `head` are those of the last whole record (-1 and "" without any); `line`
-    counts from 1 and names the first bad one; `torn` bytes at the end were never durable and are cut at the
-    next opening."""
+class _Found:
+    """The newest segment, read: `size` is that of its whole records, `cut` what follows them; `why` the state had to be
+    made from older segments."""
 
-    state: State
-    seq: int
-    head: str
-    project: str = ""
-    line: int | None = None
-    reason: str = ""
-    torn: int = 0
-
-    @property
-    def code(self) -> int:
-        """The exit code that says it: 0 whole, 1 broken."""
-        return 1 if self.state == "broken" else 0
-
-    def __str__(self) -> str:
-        if self.state == "broken":
-            return f"broken at record {self.seq + 1}, line {self.line}: {self.reason}"
-        return f"whole and {self.state}: {self.seq + 1} records, head {self.head}"
-
-
-def verify(path: Path) -> Verdict:
-    """Read a journal (or the one in a directory) record by record and say whether it is whole, without changing
-    anything and with or without a writer. What it calls whole, `Journal.open` opens. Raises OSError."""
-    path = path / NAME if path.is_dir() else path
-    project, closed = "", False
-    seq, head = -1, ""
-    with path.open("rb") as file:
-        end = os.fstat(file.fileno()).st_size
-        for record in records(file, end):
-            if isinstance(record, Fault):
-                if record.torn and is_taken(path.with_name(LOCK)):
-                    return Verdict("open", seq, head, project)  # a write is under way
-                torn = end - record.offset if record.torn else 0
-                reason = f"a torn tail of {torn} bytes: {record.reason}" if torn else record.reason
-                return Verdict("broken", seq, head, project, record.line, reason, torn)
-            seq, head = seq + 1, record.hash
-            if isinstance(record, Genesis):
-                project = record.project
-            else:
-                closed = record.closed
-    return Verdict("closed" if closed else "open", seq, head, project)
+    first: Genesis | Carry
+    base: Project
+    batches: list[Batch]
+    last: Link
+    size: int
+    cut: int
+    why: str
 
 
 @contextlib.contextmanager
@@ -200,64 +242,47 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _load(path: Path, project: str) -> tuple[list[Batch], Genesis | Batch, int, int]:
+def _load(files: Files, project: str) -> _Found:
+    if files.odd:
+        odd = segments.numbered(files.directory, files.odd[0]).name
+        raise segments.LostError(f"{odd} is there, and {NAME} is segment {files.number} itself")
     batches: list[Batch] = []
-    last: Genesis | Batch | None = None
-    with path.open("rb") as file:
-        end = os.fstat(file.fileno()).st_size
-        for record in records(file, end):
-            if isinstance(record, Fault):
-                if last is None or not record.torn:
-                    raise JournalError(
-                        f"{path} is broken at record {record.seq}, line {record.line}: {record.reason}. "
-                        "Nothing was changed; `supervisorctl verify` shows the same"
-                    )
-                return batches, last, record.offset, end - record.offset
-            if isinstance(record, Batch):
-                batches.append(record)
-            elif record.project != project:
-                raise JournalError(f"{path} is the journal of {record.project}, not of {project}")
-            last = record
-    assert last is not None  # noqa: S101 - without a first record there was a Fault
-    return batches, last, end, 0
+    first: Genesis | Carry | None = None
+    size, last = files.end, Link(0, "")
+    for record in files.records(files.number):
+        if isinstance(record, Fault):
+            if first is None or not record.torn:
+                raise segments.LostError(f"broken at record {record.seq}, {NAME} line {record.line}: {record.reason}")
+            size = record.offset
+            break
+        if isinstance(record, Batch):
+            batches.append(record)
+        elif record.project != project:
+            raise JournalError(f"{files.directory / NAME} is the journal of {record.project}, not of {project}")
+        else:
+            first = record
+        last = Link(record.seq, record.hash)
+    assert first is not None  # noqa: S101 - without a first record there was a Fault
+    base, why = (Project(project), "") if isinstance(first, Genesis) else segments.state_before(files, first)
+    return _Found(first, base, batches, last, size, files.end - size, why)
 
 
 def _create(path: Path, project: str) -> None:
     """A first record, whole or not there at all: written aside, then renamed."""
+    left = [name for name in os.listdir(path.parent) if segments.is_part(name)]
+    if left:
+        raise segments.LostError(f"{NAME} is missing, and {min(left)} is there")
     line, _ = seal_genesis(Genesis(time.time(), project))
     fresh = path.with_suffix(".new")
-    _write_file(fresh, os.O_TRUNC, line)
+    disk.write_file(fresh, os.O_TRUNC, line)
     fresh.rename(path)
-    _sync_directory(path.parent)
+    disk.sync_directory(path.parent)
 
 
 def _cut(file: int, path: Path, size: int) -> None:
     with path.open("rb") as whole:
         whole.seek(size)
-        _write_file(path.with_name(CUT), os.O_APPEND, whole.read())
+        disk.write_file(path.with_name(CUT), os.O_APPEND, whole.read())
     os.ftruncate(file, size)
     os.fsync(file)
-    _sync_directory(path.parent)
-
-
-def _write_file(path: Path, flag: int, content: bytes) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flag, 0o600)
-    with os.fdopen(file, "wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(file)
-
-
-def _make_directory(directory: Path) -> None:
-    if not directory.is_dir():
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sync_directory(directory.parent)
-    directory.chmod(0o700)
-
-
-def _sync_directory(directory: Path) -> None:
-    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    disk.sync_directory(path.parent)

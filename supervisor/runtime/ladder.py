@@ -1,5 +1,5 @@
-"""Ending one run: the polite way, then SIGTERM, then SIGKILL, each until nothing of it lives. Waits for events, never for
-a time to pass. Its caller shields it: an end that is cut in half is no end."""
+"""Ending one run: the polite way, then SIGTERM, then SIGKILL, each until nothing of it lives. Waits for events, never
+for a time to pass. Its caller shields it: an end that is cut in half is no end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTLE = 0.02
 
 @frozen
 class Clock:
-    """One for a leaving branch, on trio.current_time(): its deepest level goes first, and all levels share one grace."""
+    """One for a leaving branch, on trio.current_time(): its deepest level goes first, and all share one grace."""
 
     begun: float
     grace: float
@@ -75,12 +75,15 @@ async def _say(polite: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _terminate(process: Process | None, cell: Cell, until: float, ended: dict[int, Killed]) -> None:
-    while trio.current_time() < until and cell.living():
+    while trio.current_time() < until:
+        change = cell.change()
+        if not cell.living():
+            return
         if process is None or process.poll() is not None:
             for member in cell.members():
                 ended.setdefault(member.pid, Killed(member.pid, member.argv0, "TERM", member.escaped))
         cell.signal(signal.SIGTERM)
         with trio.move_on_at(until):
-            await cell.changed()
+            await cell.changed(change)
             with trio.move_on_after(SETTLE):
                 await cell.emptied()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import trio
 
@@ -21,9 +22,10 @@ class Lag:
         """The largest delay of the last minute, in milliseconds."""
         return round(max(self._seen, default=0.0) * 1000, 2)
 
-    async def run(self) -> None:
-        """The task that looks."""
+    async def run(self, each: Callable[[], None]) -> None:
+        """The task that looks, and calls `each` every time: whoever must know that the loop turns."""
         while True:
             due = trio.current_time() + EVERY
             await trio.sleep_until(due)
             self._seen.append(trio.current_time() - due)
+            each()

@@ -38,17 +38,16 @@ class Link:
 
 
 def read_link(pid: int) -> Link | None:
-    """The process as it is now; None if there is none, or it is hidden from us."""
+    """The process as it is now; None if there is none, or it is hidden from us. Raises OSError where we are short of
+    something ourselves."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        try:
+            stat = os.read(fd, 4096)
+        finally:
+            os.close(fd)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
-    try:
-        stat = os.read(fd, 4096)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
     # The name stands in parentheses and may hold anything, these included.
     fields = stat[stat.rfind(b")") + 2 :].split(b" ", 20)
     return Link(pid, int(fields[19]), int(fields[1])) if len(fields) > 20 else None
@@ -118,18 +117,18 @@ class Peers:
         for _ in range(_ATTEMPTS):
             try:
                 principal, chain = self._climb(pid)
+                settled = intact(chain)
             except _UnsettledError:
                 continue
             except OSError as problem:
                 why = f"the ancestry of process {pid} cannot be read: {problem.strerror}"
                 continue
-            # As long as the pidfd's process lives its pid is its own, so what was read under that number was read of
-            # it. A link that is what it was has the parent it had: an orphan falls to an ancestor, never to a process
-            # that is younger. So one reading of all the links again, after everything else, vouches for all that was
-            # read in between.
+            # While the pidfd's process lives its pid is its own, so what was read under that number was read of it.
+            # A link that is what it was has the parent it had: an orphan falls to an ancestor, never to one younger.
+            # So reading all the links once more, after everything else, vouches for all that was read in between.
             if exited(pidfd):
                 break
-            if intact(chain):
+            if settled:
                 return principal, chain
         return Nobody(f"process {pid} has exited" if exited(pidfd) else why), ()
 
@@ -194,11 +193,12 @@ class Caller:
             return was
         if exited(self._pidfd):
             return Nobody(f"process {self.pid} has exited")
-        if isinstance(was, Agent):
-            top = self._chain[-1]
-            if self.peers.runs.get((top.pid, top.start)) != was:
-                return Nobody(f"run {was.run} of {was} has ended")
-        if intact(self._chain) and self._undisputed(was):
+        runs = self.peers.runs
+        if isinstance(was, Agent) and runs.get((self._chain[-1].pid, self._chain[-1].start)) != was:
+            return Nobody(f"run {was.run} of {was} has ended")
+        below = self._chain[:-1] if isinstance(was, Agent) else self._chain
+        nearer = any((link.pid, link.start) in runs for link in below)
+        if not nearer and self._undisturbed(was):
             return was
         now, chain = self.peers.walk(self.pid, self._pidfd)
         if now == was:
@@ -208,10 +208,8 @@ class Caller:
 
     def writes(self, pid: int, uid: int) -> Principal | None:
         """Who wrote, if it was someone else than the caller: None if a process of the same principal did."""
-        if self.peers.stranger(pid, uid):
-            return Nobody(self.peers.stranger(pid, uid))
         # Nobody's requests are refused whoever wrote them.
-        if pid == self.pid or isinstance(self.principal, Nobody):
+        if isinstance(self.principal, Nobody) or (pid == self.pid and uid == self.peers.uid):
             return None
         other = self.peers.writer(pid, uid)
         return None if other == self.principal else other
@@ -222,12 +220,12 @@ class Caller:
             os.close(self._pidfd)
             self._pidfd = -1
 
-    def _undisputed(self, was: Principal) -> bool:
+    def _undisturbed(self, was: Principal) -> bool:
         try:
             cell = self.peers.cell_of(self.pid)
+            return intact(self._chain) and (cell is None or (isinstance(was, Agent) and cell == was.agent))
         except OSError:
             return False
-        return cell is None or (isinstance(was, Agent) and cell == was.agent)
 
 
 def intact(chain: tuple[Link, ...]) -> bool:

@@ -1,19 +1,21 @@
-"""All projects of one daemon: each with its journal, desk and hosts. It opens, finds and closes them; it decides nothing."""
+"""All projects of one daemon, each with its journal, desk and hosts. It opens, finds and closes them; it decides
+nothing."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import time
+import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from supervisor.core import facts
-from supervisor.core.apply import apply
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import Refusal, refuse
 from supervisor.core.state import Project
@@ -21,12 +23,14 @@ from supervisor.runtime.containment import Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.house import House
 from supervisor.runtime.journal import Journal
+from supervisor.runtime.recent import MOST
 
 #: Below this many free bytes on the state directory's disk no new work is taken (DESIGN 10).
 LOW_DISK = 32 * 1024 * 1024
 #: The content that was accepted last, kept beside the journal.
 ACCEPTED = "accepted.toml"
-FAULTS = 50
+#: How many faults are kept for `status`, how many of one place, and how much of each (characters).
+FAULTS, ALIKE, LONGEST = 50, 8, 400
 
 
 @define
@@ -37,6 +41,8 @@ class Room:
     directory: Path
     desk: Desk
     house: House
+    #: one content is accepted and kept after the other
+    accepting: trio.Lock = field(factory=trio.Lock)
 
     @property
     def project(self) -> Project:
@@ -51,7 +57,7 @@ class Projects:
         self.state = state
         self.rooms: dict[str, Room] = {}
         self.runs: dict[tuple[int, int], Agent] = {}
-        self.faults: deque[dict[str, object]] = deque(maxlen=FAULTS)
+        self.faults: deque[dict[str, Any]] = deque(maxlen=FAULTS)
         self.containment = containment
         self.instance = instance
         self._tools = tools
@@ -59,8 +65,15 @@ class Projects:
 
     def fault(self, where: str, what: BaseException | str) -> None:
         """Keep what went wrong, for `status`."""
-        said = what if isinstance(what, str) else f"{type(what).__name__}: {what}"
-        self.faults.append({"at": time.time(), "where": where, "what": said})
+        said = (what if isinstance(what, str) else "; ".join(_words(what)))[:LONGEST]
+        known = next((fault for fault in self.faults if (fault["where"], fault["what"]) == (where, said)), None)
+        if known is not None:  # a flood of one fault must not push the others out of sight
+            known |= {"at": time.time(), "times": known["times"] + 1}
+        else:
+            alike = [fault for fault in self.faults if fault["where"] == where]
+            if len(alike) >= ALIKE:  # nor may a flood of such as differ a little
+                self.faults.remove(alike[0])
+            self.faults.append({"at": time.time(), "where": where, "what": said, "times": 1})
 
     def stored(self) -> Iterator[str]:
         """The ids of all projects that have a journal here."""
@@ -72,14 +85,12 @@ class Projects:
     def open(self, project_id: str) -> Room:
         """Open a project and bring back what is wanted. Raises JournalError where its journal cannot be opened."""
         directory = self.state / project_id
-        journal, batches, cut = Journal.open(directory, project_id)
-        project = Project(project_id)
-        for batch in batches:
-            for fact in batch.facts:
-                apply(project, fact, batch.at)
+        journal, past, cut = Journal.open(directory, project_id)
+        project = past.project()
         house = House(directory, self.instance, self.containment, self._tools, self._nursery, self.fault, self.runs)
         house.desk = desk = Desk(project, journal, house.act, self._next_agent, self._room_to_work)
-        desk.recent.extend(batches[-desk.recent.maxlen :] if desk.recent.maxlen else ())
+        for batch in past.batches[-MOST:]:
+            desk.recent.append(batch, len(repr(batch)))  # about what it takes in the journal
         room = self.rooms[project_id] = Room(project_id, directory, desk, house)
         self._nursery.start_soon(desk.run, name=f"flusher of {project_id}")
         repaired = [facts.Repaired(cut)] if cut else []
@@ -87,7 +98,7 @@ class Projects:
         return room
 
     def for_file(self, file: str, fresh: str) -> Room:
-        """The project of this agents.toml, opened, or made under the id `fresh`; a changed name keeps its place on disk."""
+        """The project of this agents.toml, opened, or made under the id `fresh`. A changed name keeps its place."""
         real = os.path.realpath(file)
         for room in self.rooms.values():
             if room.project.file == real:
@@ -147,12 +158,22 @@ class Projects:
             room.desk.journal.close(time.time())
 
 
+def _words(error: BaseException) -> list[str]:
+    """What went wrong and in which line, of each error in a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return [words for one in error.exceptions for words in _words(one)]
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    return [f"{type(error).__name__}: {error}{place}"]
+
+
 def _standing_in(rooms: list[Room], cwd: str) -> list[Room]:
     if not cwd:
         return []
     real = os.path.realpath(cwd)
-    above: Callable[[Room], bool] = lambda room: (real + "/").startswith(
-        os.path.dirname(room.project.file).rstrip("/") + "/"
-    )
+
+    def above(room: Room) -> bool:
+        return (real + "/").startswith(os.path.dirname(room.project.file).rstrip("/") + "/")
+
     found = sorted(filter(above, rooms), key=lambda room: len(os.path.dirname(room.project.file)))
     return found[-1:]

@@ -1,5 +1,5 @@
-"""Collecting what has ended: owns SIGCHLD. Reaps orphans that the kernel gave to this process, and never takes the exit of
-a leader, which its `Process` collects, or of a child that other code of this process started and waits for."""
+"""Collecting what has ended: owns SIGCHLD. Reaps orphans that the kernel gave to this process, and never takes the exit
+of a leader, which its `Process` collects, or of a child that other code of this process started and waits for."""
 
 from __future__ import annotations
 

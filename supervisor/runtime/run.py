@@ -3,25 +3,35 @@ It does not decide when a run ends; its host does."""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+
 import trio
 
-from supervisor.core.facts import Exited, Garbled, Input, Killed
+from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, TurnEnded, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
+from supervisor.runtime import points, turn
 from supervisor.runtime.containment import Cell
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.ladder import end
+from supervisor.runtime.sieve import Overlong, Sieve
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
 CHUNK = 65536
-#: More lines than this in one chunk are looked through for the few that matter first.
-FEW = 16
+#: Of what a program is told, so much may wait to be read (bytes); beyond it the program is not heard either.
+UNREAD = 8 * 1024 * 1024
 #: Once nothing of a run is alive, its stdout is read until its end, or until it has been silent this long (seconds):
 #: a process that escaped may hold it open.
 SILENCE = 0.2
+#: The longest that this reading may take (seconds): what escaped may also write for ever.
+LAST_WORDS = 2.0
 #: What an agent left behind that exited by itself gets this long (seconds) after SIGTERM.
 LEFTOVERS = 1.0
+
+#: What had to be ended, and what could not be.
+Ended = tuple[tuple[Killed, ...], tuple[int, ...]]
 
 
 class Run:
@@ -49,15 +59,22 @@ class Run:
         self.at_end = trio.Event()
         self._transcript = transcript
         self._stderr = stderr
-        self._kind = kind
         self._last_byte = self.begun
-        self._skipping = 0
+        self._sieve = Sieve(kind.mark, LINE_LIMIT)
+        self._unread = False
+        self._hearing = False  # bytes were read, and wait for their turn
+        self._given: set[str] = set()
+        self._empty = trio.Event()
+        self._taken = trio.Event()
+        self._until = float("-inf")
+        self._sooner = trio.CancelScope()
         # Its tasks go on while the host is cancelled: the program may still speak, and is heard.
         self._scopes = [trio.CancelScope(shield=True) for _ in range(3)]
         self._unsent = bytearray()
         self._to_send = trio.Event()
         self._sent = trio.Event()
         self._closing = False
+        self._deaf = False
 
     def __repr__(self) -> str:
         return f"<Run {self.number} of {self.agent}, pid {self.process.pid}>"
@@ -71,6 +88,8 @@ class Run:
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Give texts to the program."""
+        points.reach("handing")
+        self._given = self._decided() & (self._given | {item.id for item in inputs})
         self.talk.hand(inputs, words)
         self._queue()
 
@@ -81,7 +100,7 @@ class Run:
 
     def _queue(self) -> None:
         data = self.talk.outgoing()
-        if data:
+        if data and not self._deaf:
             self._unsent += data
             self._to_send.set()
 
@@ -91,73 +110,105 @@ class Run:
             while not (self._closing and not self._unsent):
                 await self._to_send.wait()
                 self._to_send = trio.Event()
-                data, self._unsent = bytes(self._unsent), bytearray()
                 try:
-                    if data:
+                    while data := bytes(self._unsent[:CHUNK]):
                         await self.process.stdin.send_all(data)
+                        del self._unsent[: len(data)]
+                        self._taken.set()
+                        points.reach("handed")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     break  # it closed its stdin; what it did not read stays undelivered with it
             await self.process.stdin.aclose()
+        self._hush()
+
+    def _hush(self) -> None:
+        """Nothing more goes to it."""
+        self._deaf = True
+        self._unsent.clear()
+        self._taken.set()
         self._sent.set()
 
     async def polite(self) -> None:
         """The kind's own way to stop: its last words, then the end of its stdin."""
         self.talk.close()
         self._closing = True
-        self._unsent += self.talk.outgoing()
+        self._queue()
         self._to_send.set()
         await self._sent.wait()
 
     # --- from the program
 
     async def read(self) -> None:
-        """The task that reads stdout, always and to its end, so that no program ever waits for us."""
+        """The task that reads stdout, always and to its end, so that no program waits for us: but one that says more
+        than can be kept, or that does not take what it is told."""
         with self._scopes[1]:
-            rest = b""
             try:
                 while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
-                    self._last_byte = trio.current_time()
-                    self._transcript.write(chunk)
-                    rest = self._lines(rest + chunk if rest else chunk)
+                    self._hearing = True
+                    await self._hear(chunk)
+                    self._hearing = False
+                    await self._slow_down()
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # reset by its death: the same as the end
-            if rest:
-                self._line(rest)
-        self.heard.take(self.talk.ended())
+            self._last_words()
+
+    async def _hear(self, chunk: bytes) -> None:
+        lines: Iterator[bytes | Overlong] | None = None
+        more = True
+        while more:
+            async with turn.mine():
+                self._last_byte = trio.current_time()
+                if lines is None:
+                    self._transcript.write(chunk)
+                    lines = self._sieve.feed(chunk)
+                more = self._some(lines)
+
+    def _some(self, lines: Iterator[bytes | Overlong]) -> bool:
+        """Hear lines for a piece of time; whether there may be more."""
+        watch = turn.Watch()
+        for line in lines:
+            self._line(line)
+            if watch.over:
+                return True
+        return False
+
+    async def _slow_down(self) -> None:
+        # Of a run that is empty there is no more to come than the kernel holds.
+        if not self._empty.is_set() and (owed := self.heard.owed()) > 0:
+            self.heard.complain("says more than the journal takes of one agent: it is read slowly")
+            with trio.move_on_after(owed):
+                await self._empty.wait()
+        if not self._empty.is_set() and len(self._unsent) > UNREAD:
+            self.heard.complain(f"leaves over {UNREAD} bytes of its stdin unread: it is not heard until it reads")
+            self._taken = trio.Event()
+            await self._taken.wait()
+
+    def _line(self, line: bytes | Overlong) -> None:
+        if isinstance(line, Overlong):
+            self._overlong(line)
+        else:
+            self._take(self.talk.read(line))
+
+    def _take(self, said: list[Fact]) -> None:
+        # What was decided to be handed reaches the program only when it is on disk: a turn that ends before is another.
+        if any(isinstance(fact, TurnEnded) for fact in said) and not self._decided() <= self._given:
+            said = [fact for fact in said if not isinstance(fact, TurnEnded)]
+        self.heard.take(said)
         self._queue()
-        self.at_end.set()
 
-    def _lines(self, data: bytes) -> bytes:
-        """Hear the whole lines; returns the rest. Beyond the limit bytes are counted and dropped."""
-        *whole, rest = data.split(b"\n")
-        mark = self._kind.mark
-        if len(whole) > FEW and mark:
-            # Plain output by the megabyte: only its last line is anyone's to read.
-            plain = next((line for line in reversed(whole) if line and mark not in line), None)
-            first = [whole[0]] if self._skipping else []
-            whole = first + [line for line in whole[len(first) :] if mark in line or line is plain]
-        if whole and self._skipping:
-            self._skipped(len(whole.pop(0)))
-        for line in whole:
-            if len(line) > LINE_LIMIT:
-                self.heard.take([self._garbled(len(line))])
-            elif line:
-                self._line(line)
-        if self._skipping or len(rest) > LINE_LIMIT:
-            self._skipping += len(rest)
-            return b""
-        return rest
+    def _decided(self) -> set[str]:
+        """The texts that the program has by now, for all that the core knows."""
+        node = self.heard.desk.project.agents.get(self.agent)
+        return {item.id for item in node.handed} if node is not None and node.run == self.number else set()
 
-    def _skipped(self, tail: int) -> None:
-        self.heard.take([self._garbled(self._skipping + tail)])
-        self._skipping = 0
-
-    def _garbled(self, size: int) -> Garbled:
-        return Garbled(self.agent, self.number, 1, size, f"a line of {size} bytes; the limit is {LINE_LIMIT}")
-
-    def _line(self, line: bytes) -> None:
-        self.heard.take(self.talk.read(line))
-        self._queue()
+    def _overlong(self, line: Overlong) -> None:
+        if line.head:
+            # Its beginning may say that nobody would have read it.
+            facts = self.talk.overlong(line.head, line.size)
+            self._unread = bool(facts)
+            self.heard.take(facts)
+        elif self._unread:
+            self.heard.take([Garbled(self.agent, self.number, 0, line.size, f"a line of more than {LINE_LIMIT} bytes")])
 
     async def read_stderr(self) -> None:
         """The task that reads stderr: for people, never for facts."""
@@ -172,32 +223,69 @@ class Run:
 
     async def finish(self, *, until: float | None) -> None:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
+        points.reach("ending")
         polite = self.polite if until is not None and self.talk.polite else None
-        deadline = trio.current_time() + LEFTOVERS if until is None else until
-        killed, unkillable = await end(self.process, self.cell, polite=polite, until=deadline)
-        await self._drain()
-        for scope in self._scopes:
-            scope.cancel()
-        if self._skipping:
-            self._skipped(0)
-        self.heard.flush(await self._exit(killed, unkillable))
-        self.process.close()
-        self._stderr.close()
+        self._until = trio.current_time() + LEFTOVERS if until is None else until
+        try:
+            killed, unkillable = await self._end(polite)
+            self._empty.set()
+            self._taken.set()
+            await self._drain()
+            self._last_words()
+            points.reach("emptied")
+            self.heard.flush(await self._exit(killed, unkillable))
+        finally:
+            for scope in self._scopes:
+                scope.cancel()
+            self.process.close()
+            self._stderr.close()
 
-    async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited:
+    def hurry(self, until: float) -> None:
+        """An end that is under way may not take longer than this."""
+        if until < self._until:
+            self._until = until
+            self._sooner.cancel()
+
+    async def _end(self, polite: Callable[[], Awaitable[None]] | None) -> Ended:
+        """By the ladder; again from SIGTERM on, which nobody gets twice, when there is less time than there was."""
+        while True:
+            with trio.CancelScope() as self._sooner:
+                try:
+                    return await end(self.process, self.cell, polite=polite, until=self._until)
+                except OSError:
+                    # Not a descriptor left to look with: the leader's is held, the rest ends when others are free.
+                    self.process.signal(signal.SIGKILL)
+                    self._until = trio.current_time()
+                    await trio.sleep(SILENCE)
+            polite = None
+
+    def _last_words(self) -> None:
+        """All is read: hear the line that has no end, and what is only known now."""
+        if self.at_end.is_set():
+            return
+        self.at_end.set()
+        for line in self._sieve.rest():
+            self._line(line)
+        self.heard.take(self.talk.ended())
+        self._queue()
+
+    async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited | Unstarted:
         code: int | None = None
         if self.process.pid not in unkillable:
             code = await self.process.wait()
+        if (failure := self.process.failure) is not None:
+            return Unstarted(self.agent, self.number, f"{failure.filename}: {failure.strerror}")
         lasted = round(trio.current_time() - self.begun, 3)
         if code is not None and code < 0:
-            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable)
-        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable)
+            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable, self.cell.oom())
+        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable, self.cell.oom())
 
     async def _drain(self) -> None:
         self._last_byte = trio.current_time()
-        while not self.at_end.is_set():
-            left = self._last_byte + SILENCE - trio.current_time()
-            if left <= 0:
-                return
-            with trio.move_on_after(left):
-                await self.at_end.wait()
+        with trio.move_on_after(LAST_WORDS):
+            while not self.at_end.is_set():
+                silent = 0.0 if self._hearing else trio.current_time() - self._last_byte
+                if silent >= SILENCE:
+                    return
+                with trio.move_on_after(SILENCE - silent):
+                    await self.at_end.wait()

@@ -9,10 +9,10 @@ import signal
 import time
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import trio
-from attrs import frozen
+from attrs import astuple, frozen
 
 from supervisor.core.facts import Killed
 from supervisor.launchers import local
@@ -24,7 +24,7 @@ from supervisor.runtime.reaper import collect
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from supervisor.core.spec import Stdio
+    from supervisor.core.spec import Resources, Stdio
     from supervisor.launchers.local import Process
     from supervisor.runtime.marks import Stat
 
@@ -65,7 +65,6 @@ class Subreaper:
     tier: Tier = "warden"
 
     def __init__(self, instance: int) -> None:
-        marks.compose(instance, 1)  # the number is sound
         self.instance = instance
         self.adopted = Adopted(instance)
         self._number = 0
@@ -81,11 +80,19 @@ class Subreaper:
         self._number += 1
         return self._number
 
-    def agent_of(self, pid: int) -> str | None:
-        return None
-
     def reap(self) -> None:
         collect(self.adopted.ending)
+
+    def agent_of(self, pid: int) -> str | None:
+        del pid
+        return None
+
+    def mark_of(self, pid: int) -> str | None:
+        mark = marks.marked(pid)
+        if mark is None or mark[0] != self.instance:
+            return None
+        owner = self.adopted.numbers.get(mark[1])
+        return owner.agent if owner is not None else "?"
 
     def unclaimed(self) -> tuple[int, ...]:
         return self.adopted.unclaimed()
@@ -104,11 +111,11 @@ class Subreaper:
 class SubreaperCell:
     """One agent's place; see `cell.Cell`."""
 
-    cgroup: ClassVar[str | None] = None
-
     def __init__(self, group: Subreaper, agent: str) -> None:
         self.agent = agent
         self.run = 0
+        self.unkept = ""
+        self.cgroup: str | None = None  # the directory its processes start in
         self._group = group
         self._process: Process | None = None
         self._number = 0
@@ -119,6 +126,10 @@ class SubreaperCell:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.agent} run {self.run}>"
+
+    def limit(self, resources: Resources) -> None:
+        limited = any(value is not None for value in astuple(resources))
+        self.unkept = f"the {self._group.tier} tier has no cgroup to keep them with" if limited else ""
 
     # --- one run after the other
 
@@ -184,6 +195,9 @@ class SubreaperCell:
         for stat in marks.tree(adopted.of(self, since), own):
             yield Seen(stat, stray=True)
 
+    def oom(self) -> int:
+        return 0
+
     # --- waiting
 
     def nudge(self) -> None:
@@ -191,14 +205,20 @@ class SubreaperCell:
         self._change.set()
         self._change = trio.Event()
 
-    async def changed(self) -> None:
+    def change(self) -> trio.Event:
+        return self._change
+
+    async def changed(self, change: trio.Event) -> None:
         with trio.move_on_after(SLOW):
-            await self._change.wait()
+            await change.wait()
 
     async def emptied(self) -> None:
         await trio.lowlevel.checkpoint()
-        while self._lives():
-            await self.changed()
+        while True:
+            change = self.change()
+            if not self._lives():
+                return
+            await self.changed(change)
 
     def _lives(self) -> bool:
         try:

@@ -1,4 +1,5 @@
-"""The directory that leads every agent's PATH: it holds the client and nothing else, so that no other program of ours shadows the agent's own."""
+"""The directory that leads every agent's PATH. It holds the client and nothing else: no other program of ours may
+shadow the agent's own."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import ConfigError, Problem, load, parse
+from supervisor.config.agents_toml import ConfigError, Problem, load, parse
 
 FILE = "/home/some/project/agents.toml"
 HEAD = '[defaults]\nkind = "pi"\n'

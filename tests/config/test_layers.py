@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config import ConfigError, Loaded, explain, load, parse, personal_file
+from supervisor.config.agents_toml import ConfigError, Loaded, explain, load, parse, personal_file
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Declared, Fleet, KindSpec
 

@@ -13,7 +13,7 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.config_lines import Path, lines
+from supervisor.config.lines import Path, lines
 
 #: Characters that mean something in TOML, where a text may hold them without meaning it.
 TRAPS = "ab9-_ .,#=[]{}\"'\\\n\té😀"

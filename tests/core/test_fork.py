@@ -30,7 +30,7 @@ def test_a_fork_is_born_with_its_brief_and_starts() -> None:
 
 def test_a_person_forks_a_main_or_under_whom_they_name() -> None:
     play = Play(fleet(LEAD))
-    assert play.facts(Fork(kind="lines"))[0] == facts.Born("a2", "SubAgent-01", None, Spec("lines"))
+    assert play.facts(Fork(kind="lines"))[0] == facts.Born("a2", "SubAgent-01", None, Spec("lines", directory="/p"))
     below = play.facts(Fork(kind="lines", parent="LEAD"))[0]
     assert isinstance(below, facts.Born)
     assert (below.parent, below.name) == ("a1", "SubAgent-02")
@@ -42,7 +42,7 @@ def test_a_refusal_names_every_number_and_whom_to_ask() -> None:
     play.facts(Fork(kind="lines", parent="lead", name="one", grant=Grant(tokens=60)))
     play.spend("lead", 15)
     assert play.refused(Fork(kind="lines", grant=Grant(tokens=30)), play.by("lead")) == Refusal(
-        "budget", "lead has 25 tokens left, 30 were asked for", "tokens", 30, 100, 15, 60, "operator"
+        "budget", "lead has 25 tokens left, 30 were asked for", "tokens", 30, 100, 15, 60, "operator", "lead"
     )
     assert play.refused(Fork(kind="lines", grant=Grant(tokens=61)), play.by("one")).ask == "lead"
     money = play.refused(Fork(kind="lines", grant=Grant(cost=5 * NANO)), play.by("lead"))
@@ -219,7 +219,7 @@ def test_a_role_is_a_template_whose_grant_is_asked_for() -> None:
 
 
 def test_a_kind_must_be_declared_and_an_agents_own_is_the_default() -> None:
-    play = Play(fleet(LEAD))
+    play = Play(fleet(LEAD, defaults=Spec(kind="")))
     assert play.refused(Fork(kind="odd")).asked == "odd"
     assert play.refused(Fork()).field == "kind"
     born = play.facts(Fork(), play.by("lead"))[0]

@@ -57,12 +57,19 @@ def test_a_parent_is_told_how_its_child_ended() -> None:
     assert play.node("a3").state == "gone"
 
 
+def waited(taken: list[Fact]) -> tuple[float, int]:
+    """The wait before the next run (seconds), and the crashes it stands for."""
+    (fact,) = (fact for fact in taken if isinstance(fact, facts.BackedOff))
+    return fact.delay, fact.crashes
+
+
 def test_waits_double_and_an_agent_is_given_up_at_last() -> None:
     play = one("on-failure")
     waits = []
     for number in range(1, CRASHES + 1):
+        play.ready("one")
         taken = play.exit("one", 1)
-        assert taken[1:] == [facts.BackedOff("a2", 2.0 ** (number - 1), number)]
+        assert waited(taken) == (2.0 ** (number - 1), number)
         assert play.node("one").until == play.stamp.at + 2.0 ** (number - 1)
         waits.append(taken[1])
         play.due("one")
@@ -89,12 +96,13 @@ def test_a_run_that_lasted_starts_the_count_anew() -> None:
 def test_a_clean_end_is_no_crash_unless_it_came_at_once() -> None:
     play = one("always")
     for _ in range(9):
-        assert play.exit("one", 0)[1] == facts.BackedOff("a2", 1.0, 0)
+        play.ready("one")
+        assert waited(play.exit("one", 0)) == (1.0, 0)
         play.due("one")
     assert play.node("one").crashed == 0
-    assert play.exit("one", 0, lasted=QUICK / 2)[1] == facts.BackedOff("a2", 1.0, 1)
+    assert waited(play.exit("one", 0, lasted=QUICK / 2)) == (1.0, 1)
     play.due("one")
-    assert play.exit("one", 0, lasted=QUICK / 2)[1] == facts.BackedOff("a2", 2.0, 2)
+    assert waited(play.exit("one", 0, lasted=QUICK / 2)) == (2.0, 2)
 
 
 def test_a_deliberate_end_is_never_a_crash_and_forgives() -> None:

@@ -1,4 +1,4 @@
-"""A small real Unix-socket server that speaks the wire by hand: the client is tested against lines, not against itself."""
+"""A small real Unix-socket server that speaks the wire by hand: the client is tested against lines, not itself."""
 
 from __future__ import annotations
 

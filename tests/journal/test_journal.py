@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 
 from supervisor.core.facts import Downed, Fact, Repaired, Spoke
 from supervisor.runtime.chain import LONGEST, NOTHING, Batch, Fault, records, seal
-from supervisor.runtime.journal import CUT, LOCK, NAME, Journal, JournalError, verify
+from supervisor.runtime.journal import CUT, LOCK, Journal, JournalError
+from supervisor.runtime.segments import NAME
+from supervisor.runtime.verify import verify
 from tests.facts import all_facts, values
 
 PROJECT = "demo-0123abcd"
@@ -38,9 +40,9 @@ def fill(directory: Path, count: int) -> Journal:
 
 
 def reopened(directory: Path) -> tuple[list[Batch], int]:
-    journal, batches, cut = Journal.open(directory, PROJECT)
+    journal, past, cut = Journal.open(directory, PROJECT)
     journal.abandon()
-    return batches, cut
+    return past.batches, cut
 
 
 @given(lives=st.lists(st.tuples(st.lists(FACTS, max_size=3), st.booleans()), min_size=1, max_size=3))
@@ -50,7 +52,8 @@ def test_every_life_reads_back_what_all_lives_before_it_wrote(lives: list[tuple[
         directory = Path(name)
         told: list[tuple[tuple[Fact, ...], bool]] = []
         for batches, orderly in lives:
-            journal, found, cut = Journal.open(directory, PROJECT)
+            journal, past, cut = Journal.open(directory, PROJECT)
+            found = past.batches
             assert [(batch.facts, batch.closed) for batch in found] == told
             assert [batch.seq for batch in found] == list(range(1, len(told) + 1))
             assert cut == 0
@@ -101,8 +104,11 @@ def test_what_cannot_be_written_as_json_changes_nothing(tmp_path: Path) -> None:
     assert verify(tmp_path).seq == 2
 
 
-def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", ["by us", "by another, for all to read"])
+def test_only_the_owner_can_read_it(tmp_path: Path, made: str) -> None:
     directory = tmp_path / "state"
+    if made != "by us":
+        directory.mkdir(mode=0o755)
     mask = os.umask(0)
     try:
         fill(directory, 1).close(1.0)
@@ -116,7 +122,7 @@ def test_a_second_writer_is_told_the_first_ones_pid(tmp_path: Path) -> None:
     journal = fill(tmp_path, 1)
     ran = subprocess.run([sys.executable, "-c", OPENER, str(tmp_path)], capture_output=True, text=True, check=False)
     assert f"is written by process {os.getpid()} already" in ran.stderr
-    assert "JournalError" in ran.stderr
+    assert "HeldError" in ran.stderr
     journal.write([journal.encode(Batch(1.0, "operator", (Downed(),)))])
     journal.abandon()
     assert verify(tmp_path).seq == 2
@@ -181,10 +187,10 @@ def test_a_record_broken_in_the_middle_refuses_to_open_and_changes_nothing(tmp_p
     lines[number] = lines[number].replace(b'"at":', b'"at" ')
     (tmp_path / NAME).write_bytes(b"".join(lines))
     for _ in range(2):
-        with pytest.raises(JournalError, match=f"broken at record {number}, line {number + 1}: no JSON"):
+        with pytest.raises(JournalError, match=f"broken at record {number}, journal.jsonl line {number + 1}: no JSON"):
             Journal.open(tmp_path, PROJECT)
     assert (tmp_path / NAME).read_bytes() == b"".join(lines)
-    assert str(verify(tmp_path)).startswith(f"broken at record {number}, line {number + 1}: no JSON")
+    assert str(verify(tmp_path)).startswith(f"broken at record {number}, {NAME} line {number + 1}: no JSON")
     assert verify(tmp_path).code == 1
 
 
@@ -198,15 +204,23 @@ def test_records_removed_repeated_or_moved_are_found(tmp_path: Path, order: tupl
         Journal.open(tmp_path, PROJECT)
 
 
+def test_a_record_of_another_chain_is_found_though_its_number_fits(tmp_path: Path) -> None:
+    fill(tmp_path / "ours", 3).abandon()
+    fill(tmp_path / "theirs", 3).abandon()
+    ours, theirs = ((tmp_path / name / NAME).read_bytes().splitlines(keepends=True) for name in ("ours", "theirs"))
+    (tmp_path / "ours" / NAME).write_bytes(b"".join([*ours[:2], *theirs[2:]]))
+    assert str(verify(tmp_path / "ours")).startswith("broken at record 2, journal.jsonl line 3: prev is ")
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"facts": [{"fact": "Sold", "agent": "a1"}]}, "record 1, line 2: 'Sold' is no fact"),
-        ({"facts": [{"fact": "Repaired", "bytes": 1, "why": "x"}]}, "record 1, line 2: .*why"),
-        ({"facts": {}}, "record 1, line 2: facts is no list"),
-        ({"closed": True}, "record 1, line 2: closed"),
-        ({"seq": 1.0}, "record 1, line 2: seq is 1.0"),
-        ({"note": "x"}, "record 1, line 2: missing or unknown members: note"),
+        ({"facts": [{"fact": "Sold", "agent": "a1"}]}, "record 1, journal.jsonl line 2: 'Sold' is no fact"),
+        ({"facts": [{"fact": "Repaired", "bytes": 1, "why": "x"}]}, "record 1, journal.jsonl line 2: .*why"),
+        ({"facts": {}}, "record 1, journal.jsonl line 2: facts is no list"),
+        ({"closed": True}, "record 1, journal.jsonl line 2: closed"),
+        ({"seq": 1.0}, "record 1, journal.jsonl line 2: seq is 1.0"),
+        ({"note": "x"}, "record 1, journal.jsonl line 2: missing or unknown members: note"),
     ],
 )
 def test_a_well_sealed_record_of_another_version_is_named_and_kept(

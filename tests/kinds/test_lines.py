@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -42,9 +43,8 @@ def test_its_command_is_started_as_it_stands_and_told_who_it_is() -> None:
     place = seat(session="s-1", resume=True, home="/h")
     launch = LINES.launch(KindSpec("mine", "lines", ("mine", "--jsonl")), place)
     assert launch.argv == ("mine", "--jsonl")
-    assert dict(launch.env) == {
-        "FLEET_NAME": "worker", "FLEET_HOME": "/h", "FLEET_SESSION": "s-1", "FLEET_RESUME": "1", "FLEET_MODEL": "",
-    }  # fmt: skip
+    told = {"NAME": "worker", "HOME": "/h", "SESSION": "s-1", "RESUME": "1", "MODEL": ""}
+    assert dict(launch.env) == {f"FLEET_{key}": value for key, value in told.items()}
 
 
 @pytest.mark.parametrize(
@@ -226,3 +226,12 @@ def test_done_leaves_the_turn_to_a_program_that_tells_its_turns(opened: LinesCon
 def test_a_huge_plain_line_costs_no_decoding(opened: LinesConversation) -> None:
     (fact,) = only(opened.read(b"x" * 4_000_000), Spoke)
     assert len(fact.last) == 200
+
+
+def test_the_examples_of_the_documentation_are_taken(opened: LinesConversation) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "status-lines.md").read_text()
+    lines = [line for line in text.splitlines() if line.startswith('{"fleet"')]
+    from_program = [line for line in lines if json.loads(line)["fleet"] not in {"brief", "task", "digest", "interrupt"}]
+    assert len(from_program) >= 7
+    for line in from_program:
+        assert not only(opened.read(line.encode()), Garbled), line

@@ -115,6 +115,17 @@ def test_what_a_tool_and_a_compaction_asked_of_a_model_is_booked_too(opened: PiC
     assert (booked(facts).tokens, booked(facts).calls) == (22, 2)
 
 
+def test_what_pi_asks_of_a_model_by_itself_is_booked_too(opened: PiConversation) -> None:
+    usage = json.loads(message())["message"]["usage"]
+    entry = {"type": "usage", "id": "e1", "kind": "cache_warm", "provider": "p", "model": "m", "usage": usage}
+    lines = [entry, entry, {"type": "context_edit", "id": "e2"}]
+    facts = [
+        fact for line in lines for fact in opened.read(json.dumps({"type": "entry_appended", "entry": line}).encode())
+    ]
+    assert (booked(facts).tokens, booked(facts).calls) == (11, 1)
+    assert not only(facts, Garbled)
+
+
 def test_a_text_that_meets_the_end_of_a_turn_carries_the_turn_on(opened: PiConversation) -> None:
     first = prompt(opened, "one")
     facts = opened.read(answer("prompt", first, disposition="started")) + opened.read(START)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 from pathlib import Path
@@ -18,6 +19,8 @@ from supervisor.core.spec import Spec
 from supervisor.kinds.kind import Seat
 from supervisor.kinds.scripted import SCRIPTED
 from supervisor.kinds.table import KINDS
+from supervisor.scripted.steps import STEPS
+from tests.house import eventually
 from tests.kinds.drive import Driven, booked, driven, only, seat, task
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -210,9 +213,7 @@ async def test_processes_it_leaves_live_on_in_their_ways(tmp_path: Path, way: st
         await play(agent, f"leave {way} sleep 1000")
         left = psutil.Process(int(lasts(agent.facts)[-1].split()[-1]))
         try:
-            with trio.fail_after(10):
-                while left.name() != "sleep":
-                    await trio.lowlevel.checkpoint()
+            await eventually(lambda: left.name() == "sleep")
             assert await agent.close() == 0
             assert left.is_running()
             own = os.getsid(left.pid) == left.pid
@@ -265,3 +266,9 @@ async def test_a_slow_start_loses_no_text(tmp_path: Path) -> None:
         await agent.until_count(TurnEnded, 1)
         assert only(agent.facts, TurnEnded)[0].text == "echo: early"
         assert only(agent.facts, Ready)[0].session.startswith("scripted-")
+
+
+def test_the_documentation_has_every_step_and_no_other() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "scripted.md").read_text()
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert {word for row in rows for word in re.findall(r"`(\w+)", row)} - {"end"} == set(STEPS)

@@ -37,6 +37,7 @@ def short(project: Project, holder: Node, field: str, asked: int) -> RefusedErro
         used=number(field, account.spent),
         reserved=number(field, account.reserved),
         ask=project.giver(holder),
+        holder=holder.name,
     )
 
 
@@ -76,7 +77,7 @@ def _number_of_children(project: Project, parent: Node) -> None:
     if held is not None and present >= held:
         raise refuse(
             "bound", f"{parent.name} may have {held} children and has {present}",
-            field="children", asked=1, held=held, used=present, ask=project.giver(parent),
+            field="children", asked=1, held=held, used=present, ask=project.giver(parent), holder=parent.name,
         )  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def _one_below(project: Project, parent: Node) -> None:
     if depth_left(project, parent) == 0:
         raise refuse(
             "bound", f"{parent.name} may have no levels below it",
-            field="depth", asked=1, held=0, ask=project.giver(parent),
+            field="depth", asked=1, held=0, ask=project.giver(parent), holder=parent.name,
         )  # fmt: skip
 
 
@@ -94,12 +95,12 @@ def _bounds(project: Project, parent: Node, grant: Grant) -> None:
     if left is not None and grant.depth is not None and grant.depth > max(0, left - 1):
         raise refuse(
             "bound", f"{parent.name} may have {left} levels below it",
-            field="depth", asked=grant.depth, held=max(0, left - 1), ask=project.giver(parent),
+            field="depth", asked=grant.depth, held=max(0, left - 1), ask=project.giver(parent), holder=parent.name,
         )  # fmt: skip
     if wall is not None and grant.wall is not None and grant.wall > wall:
         raise refuse(
             "bound", f"{parent.name} itself ends after {amount('wall', wall)}",
-            field="wall", asked=grant.wall, held=wall, ask=project.giver(parent),
+            field="wall", asked=grant.wall, held=wall, ask=project.giver(parent), holder=parent.name,
         )  # fmt: skip
 
 
@@ -111,14 +112,16 @@ def new(project: Project, parent: Node | None, spec: Spec, grant: Grant) -> None
         return
     giver = project.giver(parent)
     if rights.effective(project, parent, "fork") is False:
-        raise refuse("rights", f"{parent.name} may not fork", field="fork", asked="yes", held="no", ask=giver)
+        raise refuse(
+            "rights", f"{parent.name} may not fork", field="fork", asked="yes", held="no", ask=giver, holder=parent.name
+        )
     elsewhere = spec.directory if spec.directory != parent.spec.directory else ""
     for field, value in (("kinds", spec.kind), ("models", spec.model), ("paths", elsewhere)):
         if value and not rights.allows(project, parent, field, value):
             held = rights.effective(project, parent, field)
             raise refuse(
                 "rights", f"{parent.name} does not hold {field} {value}", field=field, asked=value,
-                held=", ".join(held) if isinstance(held, tuple) else "", ask=giver,
+                held=", ".join(held) if isinstance(held, tuple) else "", ask=giver, holder=parent.name,
             )  # fmt: skip
     rights.check(project, parent, grant)
     model = spec.model

@@ -27,7 +27,7 @@ def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list
     parent = _parent(project, by, request)
     check_level(project, parent)
     _limits(project, fleet, moment.stamp.forks)
-    spec, grant = _wanted(fleet, parent, request)
+    spec, grant = _wanted(project, fleet, parent, request)
     if not any(kind.name == spec.kind for kind in fleet.kinds):
         known = ", ".join(sorted(kind.name for kind in fleet.kinds))
         raise refuse("unknown", f"there is no kind {spec.kind!r}; known are {known}", field="kind", asked=spec.kind)
@@ -117,20 +117,22 @@ def _parent(project: Project, by: Principal, request: Fork) -> Node | None:
     return parent
 
 
-def _wanted(fleet: Fleet, parent: Node | None, request: Fork) -> tuple[Spec, Grant]:
+def _wanted(project: Project, fleet: Fleet, parent: Node | None, request: Fork) -> tuple[Spec, Grant]:
     role = _role(fleet, request)
     kind = request.kind or (role.spec.kind if role else "") or (parent.spec.kind if parent and not request.role else "")
+    kind = kind or fleet.defaults.kind
     if not kind:
         raise refuse("value", "name a declared --role, or a --kind", field="kind")
     base = role.spec if role else evolve(fleet.defaults, task="", description="", role="")
     inherited = parent.model if parent is not None and parent.spec.kind == kind else ""
+    stands = parent.spec.directory if parent is not None else project.file.rpartition("/")[0]
     spec = evolve(
         base,
         kind=kind,
         role=request.role.strip() or base.role,
         task=request.task or base.task,
         description=request.description or base.description,
-        directory=request.directory or base.directory or (parent.spec.directory if parent else ""),
+        directory=request.directory or base.directory or stands,
         model=request.model or base.model or inherited,
         max_tasks=request.max_tasks if request.max_tasks is not None else base.max_tasks,
         replace=request.replace if request.replace is not None else base.replace,

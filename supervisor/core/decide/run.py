@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from supervisor.core.decide import leave, task
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Starting, Unstarted
+from supervisor.core.facts import Abandoned, BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Starting, Unstarted
 from supervisor.core.state import Node, Project
 from supervisor.core.words import called
 
@@ -12,6 +12,8 @@ from supervisor.core.words import called
 CRASHES = 5
 #: A run that lasted this long (seconds) starts the count of crashes anew.
 SETTLED = 600.0
+#: So many runs in a row may resume one conversation and fail; the next begins a fresh one.
+RESUMES = 2
 #: A run that is always to be followed by another has failed, whatever it says, if it did not last this long (seconds).
 QUICK = 1.0
 #: The longest wait before another run (seconds); the first is one second, and each doubles.
@@ -22,6 +24,10 @@ def after_exit(project: Project, fact: Exited | Unstarted, moment: Moment) -> li
     """A run is over. One that was to end is followed by what was asked; one that ended by itself by its restart policy.
     While the daemon leaves every run is ended, and follows again when the next one opens the project."""
     node = project.agents[fact.agent]
+    return [*task.give_back(node), *_after(project, node, fact, moment)]
+
+
+def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Moment) -> list[Fact]:
     if project.closing:
         return task.cut(node)
     if node.state == "stopping":
@@ -43,26 +49,37 @@ def after_exit(project: Project, fact: Exited | Unstarted, moment: Moment) -> li
 def _policy(
     project: Project, node: Node, fact: Exited | None, moment: Moment, *, wake: bool
 ) -> tuple[list[Fact], list[Fact]]:
-    """What the parent is told, and what follows. Death by a signal is a failure; a run that was told to end never
-    comes here."""
-    failed = fact is None or fact.code != 0 or (node.spec.restart == "always" and fact.lasted < QUICK)
-    again = node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
-    how, cause = _how(node, fact), _cause(fact)
-    if again and not failed:
+    """What the parent is told, and what follows. Death by a signal is a failure, and so is a run that was to resume a
+    conversation and never did; one that was told to end never comes here."""
+    stuck = fact is not None and node.talk.resuming and not node.talk.ready
+    failed = fact is None or fact.code != 0 or stuck or (node.spec.restart == "always" and fact.lasted < QUICK)
+    again = stuck or node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
+    how = _how(node, fact)
+    if not again:
+        cause: Cause = "unstarted" if fact is None else "exit"
+        return _tell(project, node, f"{how}.", moment, wake=wake), leave.leave(node, "gone", cause, "")
+    if not failed:
         return [], [BackedOff(node.id, _wait(1, moment), 0)]
-    if again:
-        crashes = 1 if fact is not None and fact.lasted >= SETTLED else node.crashes + 1
-        if crashes <= CRASHES:
-            return [], [BackedOff(node.id, _wait(crashes, moment), crashes)]
-        how = f"failed {crashes} times in a row and is given up. The last time it {how}"
-        cause = "crash"
-    parent = project.above(node)
-    told = moment.tell(parent, f"{called(node)} {how}.", wake=wake) if parent is not None else []
-    return [*told], leave.leave(node, "gone", cause, "")
+    crashes = 1 if fact is not None and fact.lasted >= SETTLED else node.crashes + 1
+    if crashes > CRASHES:
+        text = f"failed {crashes} times in a row and is given up. The last time it {how}."
+        return _tell(project, node, text, moment, wake=wake), leave.leave(node, "gone", "crash", "")
+    resumed = _resumed(node, fact, failed=failed)
+    waits = BackedOff(node.id, _wait(crashes, moment), crashes, resumed)
+    if resumed < RESUMES:
+        return [], [waits]
+    why = f"it was resumed {resumed} times and each time {how}"
+    text = f"begins a fresh conversation: {why}. It is told what it was for and where the old one is written down."
+    return _tell(project, node, text, moment, wake=wake), [waits, Abandoned(node.id, node.session, why)]
 
 
-def _cause(fact: Exited | None) -> Cause:
-    return "unstarted" if fact is None else "exit"
+def _resumed(node: Node, fact: Exited | None, *, failed: bool) -> int:
+    """How many runs in a row have resumed this conversation and failed, none of their turns having ended well."""
+    if fact is None:
+        return node.talk.resumed  # it did not come to that
+    if not failed or node.talk.fruitful or fact.lasted >= SETTLED:
+        return 0
+    return node.talk.resumed + node.talk.resuming
 
 
 def _wait(crashes: int, moment: Moment) -> float:
@@ -73,9 +90,16 @@ def _wait(crashes: int, moment: Moment) -> float:
 def _how(node: Node, fact: Exited | None) -> str:
     if fact is None:
         return f"could not be started: {node.reason}"
+    if fact.oom and fact.signal == 9:
+        return "used up its memory and was ended by the kernel"
     if fact.signal is not None:
         return f"was ended by signal {fact.signal}"
     return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
+
+
+def _tell(project: Project, node: Node, text: str, moment: Moment, *, wake: bool) -> list[Fact]:
+    parent = project.above(node)
+    return [*moment.tell(parent, f"{called(node)} {text}", wake=wake)] if parent is not None else []
 
 
 def after_backoff(project: Project, fact: Due) -> list[Fact]:
@@ -89,7 +113,7 @@ def after_backoff(project: Project, fact: Due) -> list[Fact]:
 def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
     """A run died with its daemon: a leaving agent has now left, a wanted one starts again in its place."""
     node = project.agents[fact.agent]
-    return [*task.cut(node), *leave.empty(project, node, moment)]
+    return [*task.give_back(node), *task.cut(node), *leave.empty(project, node, moment)]
 
 
 def after_opening(project: Project, moment: Moment, _fact: Opened) -> list[Fact]:

@@ -14,6 +14,7 @@ from supervisor.core.facts import (
     Input,
     Interrupted,
     Queued,
+    Returned,
     Said,
     Spent,
     TaskEnded,
@@ -24,6 +25,7 @@ from supervisor.core.facts import (
 from supervisor.core.lifecycle import IDLE
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project
+from supervisor.core.talk import unread
 from supervisor.core.words import amount, called, digest
 
 #: The budgets that cut a running turn. The last allowed turn is not cut by having been counted.
@@ -66,7 +68,7 @@ def hand(project: Project, node: Node) -> list[Fact]:
     as its answer, in the midst of its turn if that still runs; then digests wait for the turn's end."""
     if project.closing or not node.alive or node.rerun is not None or node.state not in IDLE:
         return []
-    if not any(item.wake for item in node.inbox) or budgets.exhausted(project, node) is not None:
+    if not any(item.wake for item in node.inbox) or _is_short(project, node):
         return []
     chosen: list[Input] = []
     answer = node.state == "waiting" and (node.task is not None or node.turn)
@@ -81,6 +83,12 @@ def hand(project: Project, node: Node) -> list[Fact]:
         return []
     texts = tuple(item.id for item in chosen)
     return [Handed(node.id, node.run, texts, turn=not node.turn, introduce=not node.introduced)]
+
+
+def _is_short(project: Project, node: Node) -> bool:
+    """Whether a budget holds no further turn. One that was charged and never began is there to be used."""
+    fields = ("tokens", "cost") if node.talk.owed else ("turns", "tokens", "cost")
+    return budgets.exhausted(project, node, fields) is not None
 
 
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
@@ -118,13 +126,24 @@ def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
 
 def cut(node: Node, fact: Exited | None = None) -> list[Fact]:
     """A run ended in the middle of a task: what became of it. `fact` is given where the program ended by itself; one
-    that was made to end has not done its task, whatever its status. `resume = "continue"` keeps it for the next run."""
-    stays = node.wanted != "gone" and node.spec.resume == "continue"
-    if node.task is None or stays:
+    that was made to end has not done its task, whatever its status. `resume = "continue"` keeps it for the next run,
+    and so does not having been begun with."""
+    if node.task is None or node.task.id in _kept(node):
+        return []
+    if node.wanted != "gone" and node.spec.resume == "continue":
         return []
     if fact is None or fact.code != 0:
         return [TaskEnded(node.id, "interrupted", node.summary)]
     return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last))]
+
+
+def give_back(node: Node) -> list[Fact]:
+    """A run ended: what its program had not begun with waits for the next one."""
+    return [Returned(node.id, names)] if (names := _kept(node)) else []
+
+
+def _kept(node: Node) -> tuple[str, ...]:
+    return unread(node) if node.wanted != "gone" else ()
 
 
 def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:

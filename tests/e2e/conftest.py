@@ -1,0 +1,124 @@
+"""Fixtures for whole fleets: a daemon of each tier, and a stage to run programs as its agents. Most tests share one
+daemon of their tier and have a project each, as a person's would; those that end it have their own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.e2e.stage import PATIENCE, Stage, cgroups_missing
+from tests.fleet import DAEMON, Fleet, RefusedError, running
+from tests.house import below
+
+
+@pytest.fixture(scope="package", params=["cgroup", "warden"])
+def tier(request: pytest.FixtureRequest) -> str:
+    """Each tier there is; every promise holds in both."""
+    if request.param == "cgroup" and (why := cgroups_missing()):
+        pytest.skip(f"no cgroup tier here: {why}")
+    return str(request.param)
+
+
+_SHARED: list[Shared] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Before a test counts what there is: a daemon that an earlier one had to end is started again."""
+    for daemon in _SHARED:
+        if daemon.process.poll() is not None:
+            daemon.start()
+
+
+class Shared:
+    """A daemon in a place of its own."""
+
+    def __init__(self, tier: str) -> None:
+        self.tier = tier
+        self.place = Path(tempfile.mkdtemp(prefix="fleet-"))
+        self.xdg = {"XDG_STATE_HOME": str(self.place / "state"), "XDG_RUNTIME_DIR": str(self.place / "run")}
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it serves."""
+        for directory in self.xdg.values():
+            Path(directory).mkdir(mode=0o700, exist_ok=True)
+        ready, told = os.pipe()
+        with (self.place / "daemon.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*DAEMON, "--no-warden", "--tier", self.tier],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(told,), start_new_session=True,
+                env=os.environ | self.xdg | {"SUPERVISORD_READY_FD": str(told)},
+            )  # fmt: skip
+        os.close(told)
+        assert os.read(ready, 1), (self.place / "daemon.log").read_text()
+        os.close(ready)
+
+    def stop(self, number: int) -> None:
+        """End it."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+        self.process.wait()
+
+    def close(self) -> None:
+        """End it, and take its place away."""
+        self.stop(signal.SIGTERM)
+        shutil.rmtree(self.place)
+
+
+@pytest.fixture(scope="package")
+def shared(tier: str) -> Iterator[Shared]:
+    """The daemon of this tier that tests share."""
+    daemon = Shared(tier)
+    _SHARED.append(daemon)
+    try:
+        yield daemon
+    finally:
+        _SHARED.remove(daemon)
+        daemon.close()
+
+
+@pytest.fixture
+async def stage(shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    """A project of one's own in the shared daemon. It is down at the end, with nothing left below the daemon."""
+    for name, value in shared.xdg.items():
+        monkeypatch.setenv(name, value)
+    found = Stage(Fleet(tmp_path, shared.process, shared.tier), tmp_path)
+    try:
+        with trio.fail_after(3 * PATIENCE):
+            yield found
+            with contextlib.suppress(RefusedError):  # it was never up
+                await found.fleet.call("down")
+            await found.empty()
+    finally:
+        if shared.process.poll() is not None or below(shared.process.pid):
+            shared.stop(signal.SIGKILL)  # others cannot use it any more
+
+
+@asynccontextmanager
+async def start_daemon(tier: str, at: Path, environment: Mapping[str, str] | None = None) -> AsyncIterator[Stage]:
+    """A daemon of one's own, ended in order."""
+    kept = dict(os.environ)
+    with trio.fail_after(3 * PATIENCE):
+        os.environ.update(environment or {})
+        async with running(at, tier) as fleet:
+            os.environ.clear()
+            os.environ.update(kept)
+            yield Stage(fleet, at)
+
+
+@pytest.fixture
+async def alone(tier: str, tmp_path: Path) -> AsyncIterator[Stage]:
+    """A daemon of one's own."""
+    async with start_daemon(tier, tmp_path) as stage:
+        yield stage
