@@ -19,12 +19,15 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
     NoneType: st.none(),
+    None: st.none(),  # as it stands in `dict[str, None]`
 }
 
 
 @cache  # a class that holds itself needs the same strategy again
 def values(kind: Any) -> st.SearchStrategy[Any]:
     """Every value of an annotation as it is used for fields of facts and of the state."""
+    if kind is None or kind is type(None):
+        return st.none()
     if kind in _PLAIN:
         return _PLAIN[kind]
     parts = get_args(kind)

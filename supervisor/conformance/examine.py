@@ -14,12 +14,23 @@ from attrs import evolve, frozen
 from supervisor.conformance.lives import Agents, Lives
 from supervisor.core import view
 from supervisor.core.apply import apply
-from supervisor.core.facts import Fact, Forgotten, Handed, Queued, Returned
+from supervisor.core.facts import (
+    Fact,
+    Forgotten,
+    Handed,
+    Queued,
+    Read,
+    Returned,
+    Starting,
+    TurnEnded,
+    TurnStarted,
+)
 from supervisor.core.ledger import NANO, ZERO, Usage
 from supervisor.core.state import Project
-from supervisor.runtime import codec, marks
-from supervisor.runtime.segments import NAME
-from supervisor.runtime.verify import verify
+from supervisor.runtime.containment import marks
+from supervisor.runtime.journal import codec
+from supervisor.runtime.journal.segments import NAME
+from supervisor.runtime.journal.verify import verify
 
 #: What is shown of an agent and changes without a fact.
 _CLOCKS = frozenset({"elapsed", "parent"})
@@ -27,11 +38,12 @@ _CLOCKS = frozenset({"elapsed", "parent"})
 
 @frozen
 class Memory:
-    """What a kind's own program remembers of one agent: each text that it acted on, as often as it did, and what it
-    spent."""
+    """What a kind's own program remembers of one agent: each text that it acted on, as often as it did, what it spent,
+    and how often it was told who it is."""
 
     heard: Counter[str]
     spent: Usage
+    told: int
 
 
 #: Reads an agent's home. None: this kind cannot be asked.
@@ -71,7 +83,7 @@ class Record:
 def all_of(lives: Lives, record: Record, agents: Agents, recall: Recall | None) -> list[str]:
     """Everything that is wrong with a settled fleet."""
     record.read_on()
-    wrong = [*processes(lives, agents), *shown(record, agents), *books(record), *inputs(record)]
+    wrong = [*processes(lives, agents), *shown(record, agents), *books(record), *turns(record), *inputs(record)]
     if recall is not None:
         wrong += memories(record, recall)
     return wrong
@@ -145,6 +157,28 @@ def books(record: Record) -> Iterator[str]:
     yield from (f"{many} agents are called {name}" for name, many in names.items() if many > 1)
 
 
+def turns(record: Record) -> Iterator[str]:
+    """A turn is charged when it is handed, once, however often its texts are given again; or when the program begins
+    one by itself."""
+    charged: Counter[str] = Counter()
+    under_way: dict[str, set[str]] = {}
+    for fact in record.facts:
+        if isinstance(fact, Handed) and fact.turn:
+            under_way[fact.agent] = set(fact.inputs)
+            charged[fact.agent] += 1
+        elif isinstance(fact, Read) and under_way.get(fact.agent):
+            under_way[fact.agent] = {""}  # it has begun
+        elif isinstance(fact, Returned) and under_way.get(fact.agent) == set(fact.inputs):
+            charged[fact.agent] -= 1
+        elif isinstance(fact, TurnStarted) and not under_way.get(fact.agent):
+            charged[fact.agent] += 1
+        if isinstance(fact, TurnEnded | Returned | Starting):
+            under_way.pop(fact.agent, None)
+    for node in record.project.agents.values():
+        if node.state not in ("stopped", "gone") and node.own.turns != charged[node.id] + node.talk.owed:
+            yield f"{node.name} had {charged[node.id]} turns, {node.own.turns} are charged"
+
+
 def inputs(record: Record) -> Iterator[str]:
     """No text is lost and none is given twice: each waits, or was handed once to a program that began with it."""
     queued: dict[str, str] = {}
@@ -174,6 +208,8 @@ def memories(record: Record, recall: Recall) -> Iterator[str]:
     for agent, names in given.items():
         node = record.project.agents[agent]
         memory = recall(record.directory / "agents" / agent)
+        if node.introduced and memory.heard and not memory.told:
+            yield f"{node.name} was never told who it is"
         yield from (f"{node.name} acted {many} times on {name}" for name, many in memory.heard.items() if many > 1)
         if node.state not in ("stopped", "gone"):
             yield from (f"{node.name} never heard of {name}" for name in names if not memory.heard[name])
@@ -186,12 +222,15 @@ def scripted(home: Path) -> Memory:
     """What a scripted agent remembers, from its session files."""
     heard: Counter[str] = Counter()
     spent: Counter[str] = Counter()
+    told = 0
     for path in home.glob("*.session"):
         for line in path.read_text("utf-8").splitlines():
             word, _, rest = line.partition(" ")
             if word == "input":
                 heard[rest] += 1
+            elif word == "told":
+                told += 1
             elif word == "spent":
                 for name, _, number in (pair.partition("=") for pair in rest.split()):
                     spent[name] += round(float(number) * NANO) if name == "cost" else int(number)
-    return Memory(heard, Usage(**spent))
+    return Memory(heard, Usage(**spent), told)

@@ -99,6 +99,7 @@ class Refused:
     reserved: int | float | str | None = None
     ask: str = ""
     times: int = 1
+    holder: str = ""
 
 
 # --- an agent
@@ -127,10 +128,12 @@ class Renamed:
 
 @frozen
 class Respecified:
-    """A reload changed how the agent is kept, not its run."""
+    """A reload changed how the agent is kept, not its run. `entry` is the name it is declared under from now on
+    ("": as before)."""
 
     agent: str
     spec: Spec
+    entry: str = ""
 
 
 @frozen
@@ -348,6 +351,8 @@ class Exited:
     lasted: float = 0.0
     killed: tuple[Killed, ...] = ()
     unkillable: tuple[int, ...] = ()
+    #: so many processes of the run the kernel ended because its memory was used up
+    oom: int = 0
 
 
 @frozen
@@ -410,7 +415,8 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
-    | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent | Spoke | Said | Blocked | Garbled
-    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
+    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
+    | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
+    | Spoke | Said | Blocked | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
+    | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

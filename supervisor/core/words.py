@@ -73,8 +73,7 @@ def holding(project: Project, node: Node) -> str:
         held = rights.effective(project, node, field)
         if isinstance(held, tuple):
             parts.append(f"{field} {', '.join(held) or 'none'}")
-    if rights.effective(project, node, "fork") is False:
-        parts.append("no right to fork")
+    parts += [f"no right to {field}" for field in rights.SWITCHES if rights.effective(project, node, field) is False]
     return "; ".join(parts) or "no limits of its own"
 
 

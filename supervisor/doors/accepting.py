@@ -50,8 +50,9 @@ class Accepting:
             if isinstance(decided, Refusal):
                 raise RefusedError(decided)
             return self._came_to(room, decided, None)
-        answer = await calls.ask(room, call.principal, request)
-        await aside(lambda: _keep(room.directory / ACCEPTED, content))
+        async with room.accepting:
+            answer = await calls.ask(room, call.principal, request)
+            await aside(lambda: _keep(room.directory / ACCEPTED, content))
         return self._came_to(room, list(answer.facts), answer.seq)
 
     @staticmethod

@@ -16,7 +16,7 @@ from supervisor.core.state import Node
 from supervisor.kinds.kind import Launch, Seat
 from supervisor.kinds.table import KINDS
 from supervisor.runtime import environment, points
-from supervisor.runtime.containment import Cell, Containment
+from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
@@ -99,6 +99,9 @@ class House:
                     host.interrupt()
             case facts.BackedOff():
                 self._back_off(fact)
+            case facts.Respecified():
+                if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
+                    host.cell.limit(fact.spec.resources)
             case facts.Granted():
                 if (host := self.hosts.get(fact.agent)) is not None:
                     host.watch_wall()
@@ -169,6 +172,7 @@ class House:
         launch, talk = program.launch(kind, seat), program.converse(seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
+        cell.limit(spec.resources)
         points.reach("spawning")
         try:
             process = cell.spawn(

@@ -12,9 +12,9 @@ from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, TurnEnde
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
 from supervisor.runtime import points, turn
-from supervisor.runtime.containment import Cell
+from supervisor.runtime.containment.cell import Cell
+from supervisor.runtime.containment.ladder import end
 from supervisor.runtime.heard import Heard
-from supervisor.runtime.ladder import end
 from supervisor.runtime.sieve import Overlong, Sieve
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
@@ -62,6 +62,7 @@ class Run:
         self._last_byte = self.begun
         self._sieve = Sieve(kind.mark, LINE_LIMIT)
         self._unread = False
+        self._hearing = False  # bytes were read, and wait for their turn
         self._given: set[str] = set()
         self._empty = trio.Event()
         self._taken = trio.Event()
@@ -143,7 +144,9 @@ class Run:
         with self._scopes[1]:
             try:
                 while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
+                    self._hearing = True
                     await self._hear(chunk)
+                    self._hearing = False
                     await self._slow_down()
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # reset by its death: the same as the end
@@ -274,12 +277,15 @@ class Run:
             return Unstarted(self.agent, self.number, f"{failure.filename}: {failure.strerror}")
         lasted = round(trio.current_time() - self.begun, 3)
         if code is not None and code < 0:
-            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable)
-        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable)
+            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable, self.cell.oom())
+        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable, self.cell.oom())
 
     async def _drain(self) -> None:
         self._last_byte = trio.current_time()
         with trio.move_on_after(LAST_WORDS):
-            while not self.at_end.is_set() and (left := self._last_byte + SILENCE - trio.current_time()) > 0:
-                with trio.move_on_after(left):
+            while not self.at_end.is_set():
+                silent = 0.0 if self._hearing else trio.current_time() - self._last_byte
+                if silent >= SILENCE:
+                    return
+                with trio.move_on_after(SILENCE - silent):
                     await self.at_end.wait()

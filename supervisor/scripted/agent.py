@@ -70,6 +70,8 @@ class Agent:
         """One input from its start to its end."""
         name, text = message["id"], message["text"]
         self.inputs, self.reply = [name], ""
+        if message.get("words"):
+            self.memory.note("told", name)
         self.values |= {"id": name, "text": text, "seen": " ".join(self.memory.inputs), "answer": ""}
         self.inbox.busy = True
         self.say("turn", state="started", inputs=self.inputs)

@@ -98,9 +98,9 @@ async def test_many_reloads_leave_the_daemon_as_large_as_it_was(stage: Stage) ->
 
     await stage.fleet.up(project("[agents.lead]", tables))
     await stage.standing("lead", "n29")
-    await change(30)
+    await change(20)
     before = resident()
-    await change(60)
+    await change(40)
     assert resident() - before < 4_000  # kB
     assert len(stage.below()) == 31
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from supervisor.launchers.local import Process
-    from supervisor.runtime.cell import Cell
+    from supervisor.runtime.containment.cell import Cell
 
 #: Of its slice, what the polite way gets before SIGTERM, and at most so many seconds.
 POLITE_SHARE, POLITE_MOST = 0.25, 2.0

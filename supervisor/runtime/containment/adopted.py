@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from supervisor.launchers.local import LEADERS
-from supervisor.runtime import marks
-from supervisor.runtime.reaper import collect
+from supervisor.runtime.containment import marks
+from supervisor.runtime.containment.reaper import collect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
