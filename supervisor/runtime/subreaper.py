@@ -16,7 +16,7 @@ from attrs import frozen
 
 from supervisor.core.facts import Killed
 from supervisor.launchers import local
-from supervisor.runtime import kernel, marks
+from supervisor.runtime import kernel, marks, turn
 from supervisor.runtime.adopted import Adopted
 from supervisor.runtime.cell import Cell, Member, Tier
 from supervisor.runtime.reaper import collect
@@ -242,7 +242,8 @@ class SubreaperCell:
         await trio.lowlevel.checkpoint()
         while self._lives():
             with suppress(OSError):  # no fd left to look with; others may give some back
-                await self._strike(killed, again=pause > SHORTEST)
+                async with turn.mine():
+                    await self._strike(killed, again=pause > SHORTEST)
             left = over - trio.current_time()
             with trio.move_on_after(max(min(pause, left), SHORTEST)):
                 await self.emptied()
