@@ -33,7 +33,8 @@ Code = Literal[
 @frozen
 class Refusal:
     """Why a request was refused. Counts are whole numbers, `cost` is in USD, `wall` in seconds; sets are text.
-    What does not apply is None; `ask` names who could allow it: an agent, or `operator`."""
+    What does not apply is None. `holder` names the agent that would have to hold more, `ask` who could give it: an
+    agent, or `operator`."""
 
     code: Code
     message: str
@@ -43,6 +44,7 @@ class Refusal:
     used: Value = None
     reserved: Value = None
     ask: str = ""
+    holder: str = ""
 
     def plain(self) -> dict[str, Value]:
         """The wire's shape."""
@@ -67,6 +69,7 @@ def refuse(
     used: Value = None,
     reserved: Value = None,
     ask: str = "",
+    holder: str = "",
 ) -> RefusedError:
     """A refusal to raise."""
-    return RefusedError(Refusal(code, message, field, asked, held, used, reserved, ask))
+    return RefusedError(Refusal(code, message, field, asked, held, used, reserved, ask, holder))

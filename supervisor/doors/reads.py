@@ -11,9 +11,10 @@ import trio
 
 from supervisor.config import agents_toml
 from supervisor.core import save, view
-from supervisor.core.authority import Agent, Principal
+from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
-from supervisor.doors import feed, wire
+from supervisor.core.state import Node
+from supervisor.doors import feed, history, wire
 from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.changed import Changed
@@ -21,7 +22,7 @@ from supervisor.doors.service import Call
 from supervisor.runtime import transcript, turn
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
 
-#: What `logs` and `events` show when no number is given.
+#: What `logs` shows when no number is given.
 LINES = 40
 #: One answer holds at most so many lines of a transcript, and so many bytes of them.
 MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024
@@ -58,7 +59,7 @@ class Reads:
             rooms = [room for room in rooms if room.id == call.principal.project]
         faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
         for room in rooms:
-            faults += _garbled(room) + _unkept(room)
+            faults += _garbled(room) + _unkept(room) + _unlimited(room) + _put_off(room)
         shown = [await self._project(room) for room in rooms if room.project.file]
         return self._about() | {"projects": shown, "faults": faults}
 
@@ -110,18 +111,8 @@ class Reads:
         room, params = self._room(call)
         since = params.get("since")
         if not params.get("follow"):
-            return {"events": await _recorded(room, call.principal, since)}
-        told = _first(room, call.principal) if since is None else since
-        watch = turn.Watch()
-        # What is recorded while this goes on is in the next round; none is left out and none comes twice.
-        while batches := [batch for batch in room.desk.recent if batch.seq >= told]:
-            for batch in batches:
-                call.relay(feed.lines(room, call.principal, batch))
-                told = batch.seq + 1
-                if watch.over:
-                    await call.drained()
-                    await trio.lowlevel.checkpoint()
-                    watch.again()
+            return await history.page(room, call.principal, since)
+        await history.tell(room, call, since)
         leave = self._feeds.setdefault(room.id, feed.Feed(room)).follow(call.principal, call.relay)
         try:
             await trio.sleep_forever()
@@ -141,7 +132,8 @@ class Reads:
         room, _ = self._room(call)
         if room.project.fleet is None:
             raise refuse("down", "the project has no accepted content yet")
-        return {"content": agents_toml.dump(save.as_fleet(room.project, room.project.fleet))}
+        live = save.as_fleet(room.project, room.project.fleet)
+        return {"content": await aside(lambda: agents_toml.dump(live))}
 
 
 def _project(room: Room) -> Plain:
@@ -152,7 +144,11 @@ def _project(room: Room) -> Plain:
         "file": project.file,
         "state": "up" if project.wanted else "down",
         "agents": project.living,
-        "journal": {"seq": room.desk.journal.seq, "head": room.desk.journal.head},
+        "journal": {
+            "seq": room.desk.journal.durable,
+            "head": room.desk.journal.head,
+            "segment": room.desk.journal.segment,
+        },
         "refused": project.refused + room.desk.unrecorded,
     }
 
@@ -165,6 +161,21 @@ def _garbled(room: Room) -> list[Plain]:
     ]
 
 
+def _unlimited(room: Room) -> list[Plain]:
+    """Limits that the kernel does not keep here: one fault a reason, however many agents have them."""
+    by_reason: dict[str, list[Node]] = {}
+    for agent, host in room.house.hosts.items():
+        if host.cell is not None and host.cell.unkept and agent in room.project.agents:
+            by_reason.setdefault(host.cell.unkept, []).append(room.project.agents[agent])
+    found = []
+    for reason, nodes in by_reason.items():
+        named = ", ".join(f"{node.name} ({node.id})" for node in nodes[:3])
+        others = f" and {len(nodes) - 3} others" if len(nodes) > 3 else ""
+        what = f"resources of {named}{others} are not kept: {reason}"
+        found.append({"at": min(node.since for node in nodes), "where": room.project.name, "what": what})
+    return found
+
+
 def _unkept(room: Room) -> list[Plain]:
     agents = room.project.agents
     return [
@@ -174,27 +185,12 @@ def _unkept(room: Room) -> list[Plain]:
     ]
 
 
-def _first(room: Room, by: Principal) -> int:
-    """From which record on there are about as many events as are shown when no number is given."""
-    count, first = 0, 0
-    for batch in reversed(list(room.desk.recent)):
-        count += len(feed.events(room, by, batch))
-        first = batch.seq
-        if count >= LINES:
-            break
-    return first
-
-
-async def _recorded(room: Room, by: Principal, since: int | None) -> list[dict[str, object]]:
-    first = _first(room, by) if since is None else since
-    found: list[dict[str, object]] = []
-    watch = turn.Watch()
-    for batch in [batch for batch in room.desk.recent if batch.seq >= first]:
-        found += feed.events(room, by, batch)
-        if watch.over:
-            await trio.lowlevel.checkpoint()
-            watch.again()
-    return found[-LINES:] if since is None else found
+def _put_off(room: Room) -> list[Plain]:
+    """What a disk did not take, and cost no fact."""
+    journal = room.desk.journal
+    return (
+        [{"at": None, "where": f"journal of {room.project.name}", "what": journal.trouble}] if journal.trouble else []
+    )
 
 
 def _tail(path: Path, count: int) -> list[str]:

@@ -55,7 +55,9 @@ class Limits:
     #: none
     outbox: int = 4 << 20
     stall: float = 30.0
-    #: connections of the operator, of one agent, of all nobodies; and of all but the operator
+    #: connections of one process; of the operator; of one agent, of all nobodies; and of all but the operator
+    process: int = 64
+    operators: int = 1024
     each: int = 64
     others: int = 512
 

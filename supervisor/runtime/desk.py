@@ -17,15 +17,18 @@ from supervisor.core.decide.gate import decide, take
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Born, Fact
 from supervisor.core.refusals import Refusal
-from supervisor.core.requests import VERB, Fork, Hold, Request, Stamp
+from supervisor.core.requests import VERB, Fork, Hold, Instruct, Request, Stamp, Start, Up
 from supervisor.core.state import Project
 from supervisor.runtime import points, turn
 from supervisor.runtime.allowance import Allowance
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.recent import Recent
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.recent import Recent
 from supervisor.runtime.refused import Refusals
 
+#: What a disk that is nearly full has no room for. All else goes on: it may be what makes room.
+NEW_WORK = (Fork, Instruct, Start, Up)
 #: Forks are counted over this many seconds.
 RATE_WINDOW = 60.0
 #: What the requests of one agent may add to the journal: this much at once, and this much a second (bytes).
@@ -119,7 +122,7 @@ class Desk:
                 flush()
         stamp = self._stamp(str(by))
         moment = Moment.of(self.project, stamp)
-        refusal = (self._admit_work() if isinstance(request, Fork) else None) or self._too_much(by)
+        refusal = (self._admit_work() if isinstance(request, NEW_WORK) else None) or self._too_much(by)
         decided = refusal or decide(self.project, by, request, moment)
         if isinstance(decided, Refusal):
             return self._refuse(str(by), VERB[type(request)], decided)
@@ -203,7 +206,11 @@ class Desk:
         while True:
             await self._work.wait()
             self._work = trio.Event()
+            # What is decided while the disk is busy belongs to the next segment: the state is taken now.
+            seq, state = self.journal.seq, snapshot.copied(self.project) if self.journal.full() else None
             await self._flush()
+            if state is not None:
+                await trio.to_thread.run_sync(self.journal.rotate, state, seq)
 
     async def _flush(self) -> None:
         ready, self._waiting = self._waiting, []
@@ -211,7 +218,8 @@ class Desk:
             return
         with trio.CancelScope(shield=True):  # what was taken from `_waiting` is written, acted on and answered
             await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
-            points.reach("flushed", [item.line for item in ready])
+            for item in ready:
+                points.reach("flushed", item.batch.facts)
             await self._settle(ready)
 
     async def _settle(self, ready: list[_Open]) -> None:

@@ -12,8 +12,8 @@ import trio
 from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
 from supervisor.core.state import Node
 from supervisor.runtime import points
-from supervisor.runtime.containment import Cell
-from supervisor.runtime.ladder import KILL_WITHIN, Clock
+from supervisor.runtime.containment.cell import Cell
+from supervisor.runtime.containment.ladder import KILL_WITHIN, Clock
 from supervisor.runtime.run import Run
 
 if TYPE_CHECKING:

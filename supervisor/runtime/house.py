@@ -16,7 +16,7 @@ from supervisor.core.state import Node
 from supervisor.kinds.kind import Launch, Seat
 from supervisor.kinds.table import KINDS
 from supervisor.runtime import environment, points
-from supervisor.runtime.containment import Cell, Containment
+from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
@@ -24,12 +24,15 @@ from supervisor.runtime.run import Run
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
+#: What an agent printed, in its home.
+TRANSCRIPT = "transcript.jsonl"
+
 
 class Printed:
     """The two transcripts of an agent."""
 
     def __init__(self, home: Path) -> None:
-        self.stdout = Transcript(home / "transcript.jsonl")
+        self.stdout = Transcript(home / TRANSCRIPT)
         self.stderr = Transcript(home / "stderr.log")
 
     def close(self) -> None:
@@ -96,6 +99,9 @@ class House:
                     host.interrupt()
             case facts.BackedOff():
                 self._back_off(fact)
+            case facts.Respecified():
+                if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
+                    host.cell.limit(fact.spec.resources)
             case facts.Granted():
                 if (host := self.hosts.get(fact.agent)) is not None:
                     host.watch_wall()
@@ -129,7 +135,13 @@ class House:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
         if host is not None and node is not None and host.run is not None and host.run.number == fact.run:
             inputs = tuple(item for item in node.handed if item.id in fact.inputs)
-            host.hand(inputs, words.introduction(self.desk.project, node) if fact.introduce else "")
+            host.hand(inputs, self._introduction(node) if fact.introduce else "")
+
+    def _introduction(self, node: Node) -> str:
+        told = words.introduction(self.desk.project, node)
+        if not node.talk.abandoned:
+            return told
+        return f"{told}\n{words.continuation(node, str(self.home(node.id) / TRANSCRIPT))}"
 
     def _back_off(self, fact: facts.BackedOff) -> None:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
@@ -160,6 +172,7 @@ class House:
         launch, talk = program.launch(kind, seat), program.converse(seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
+        cell.limit(spec.resources)
         points.reach("spawning")
         try:
             process = cell.spawn(

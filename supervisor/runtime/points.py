@@ -1,5 +1,5 @@
-"""Named moments of the daemon's work, at any of which it may die. Whoever tries that out arms a hook; nothing else does,
-and without one a moment passes unnoticed. Must never change what the daemon does."""
+"""Named moments of the daemon's work, at any of which it may die. Whoever tries that out arms a hook; nothing else
+does, and without one a moment passes unnoticed. Must never change what the daemon does."""
 
 from __future__ import annotations
 

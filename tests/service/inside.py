@@ -126,11 +126,18 @@ class Inside:
         found = []
         for directory, _, _ in os.walk(self.manager.group):
             place = os.path.relpath(directory, self.manager.group)
-            for pid in Path(directory, "cgroup.procs").read_text().split():
-                process = _process(int(pid), place)
+            for pid in _listed(Path(directory, "cgroup.procs")):
+                process = _process(pid, place)
                 if process is not None and process.state not in "ZX":
                     found.append(process)
         return found
+
+
+def _listed(procs: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in procs.read_text().split()]
+    except OSError:
+        return []  # the agent has left meanwhile, and its cgroup with it
 
 
 def _process(pid: int, place: str) -> Process | None:

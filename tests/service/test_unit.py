@@ -18,6 +18,7 @@ PATIENCE = 60
 TREE = """
 [defaults]
 kind = "scripted"
+stop_grace = "1s"
 [agents.lead]
 [agents.lead.agents.kid]
 task = '''
@@ -28,6 +29,18 @@ leave stubborn
 wait forever
 '''
 [agents.other]
+"""
+LINGERING = """
+[agents.a]
+kind = "scripted"
+stop_grace = "50s"
+task = '''
+script:
+ignore stdin
+linger 500ms
+say set
+wait forever
+'''
 """
 #: What a service manager means for the daemon alone.
 DAEMONS_OWN = (
@@ -189,9 +202,7 @@ async def test_a_long_grace_is_not_cut_short_by_the_units_own_timeout(inside: In
     with trio.fail_after(PATIENCE):
         await inside.install("--now", drop_in="TimeoutStopSec=1\n")
         service = Service(inside)
-        await service.up(
-            '[agents.a]\nkind = "scripted"\ntask = "script:\\nignore stdin\\nlinger 500ms\\nsay set\\nwait forever"\nstop_grace = "50s"\n'
-        )
+        await service.up(LINGERING)
         await service.until(lambda tree: tree["a"]["last"] == "set")
         await inside.systemctl("stop", UNIT)
         assert await inside.show("Result", "ExecMainStatus") == {"Result": "success", "ExecMainStatus": "0"}
