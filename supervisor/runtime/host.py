@@ -189,8 +189,8 @@ class Host:
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
         try:
-            cell = self.place()
             async with self.house.spawning:
+                cell = self.place()
                 if not self._awaited(fact):
                     return
                 if fact.run <= self._unwanted:
