@@ -20,7 +20,6 @@ from supervisor.config import agents_toml
 from supervisor.core import facts
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.refusals import Refusal
-from supervisor.core.state import Project
 from supervisor.doors import paths
 from supervisor.doors.accepting import Accepting
 from supervisor.doors.asks import Asks
@@ -29,16 +28,17 @@ from supervisor.doors.listener import DoorError, MisplacedError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
 from supervisor.launchers.limits import widen
-from supervisor.runtime import marks
-from supervisor.runtime.containment import contain
+from supervisor.runtime import points
+from supervisor.runtime.containment import marks
+from supervisor.runtime.containment.contain import contain
+from supervisor.runtime.containment.reaper import reap
+from supervisor.runtime.containment.sweep import sweep
 from supervisor.runtime.desk import Desk
-from supervisor.runtime.journal import HeldError, Journal, JournalError
+from supervisor.runtime.journal.journal import HeldError, Journal, JournalError
 from supervisor.runtime.lag import Lag
 from supervisor.runtime.notify import Notify
 from supervisor.runtime.peers import Peers, identity
 from supervisor.runtime.projects import Projects
-from supervisor.runtime.reaper import reap
-from supervisor.runtime.sweep import sweep
 from supervisor.runtime.tools import lay_out
 from supervisor.warden import Post, claim
 
@@ -66,15 +66,15 @@ class Daemon:
         self.lag = Lag()
         self.notify = notify
         self.stopping = trio.Event()
-        journal, batches, cut = Journal.open(state / "daemon", "daemon")
-        self._desk = Desk(Project("daemon"), journal, lambda _fact: None, lambda: 1)
+        journal, past, cut = Journal.open(state / "daemon", "daemon")
+        own = past.project()
+        self._desk = Desk(own, journal, lambda _fact: None, lambda: 1)
         # After the lock: a second daemon must not touch what the first one contains.
         try:
             self.containment = contain(self.instance, tier)
         except OSError as error:
             raise UnfitError(f"agents cannot be contained ({tier}): {error}") from error
-        opened = (fact for batch in reversed(batches) for fact in batch.facts if isinstance(fact, facts.Opened))
-        self._before = next((int(fact.instance) for fact in opened), None)
+        self._before = int(own.instance) if own.instance else None
         self._repaired = [facts.Repaired(cut)] if cut else []
         self.projects: Projects
         self._verbs: dict[str, Any] = {}
@@ -189,9 +189,10 @@ class Daemon:
         }
 
 
-def run(argv: Sequence[str]) -> int:
-    """The daemon in this process, until it is told to stop; returns its exit code (0, 1, 74 disk, 75 another is there,
-    78 it cannot be here)."""
+def run(argv: Sequence[str], hook: points.Hook | None = None) -> int:
+    """The daemon in this process, until it is told to stop; returns its exit code (0; 74: disk or socket; 75: another
+    daemon is there; 78: it cannot be here)."""
+    points.arm(hook)
     post, notify = claim(), Notify(os.environ)
     faulthandler.enable()  # a watchdog ends a stuck loop with SIGABRT: the log says where it stood
     parser = argparse.ArgumentParser(prog="supervisord", description="The fleet supervisor's daemon.")
@@ -202,6 +203,8 @@ def run(argv: Sequence[str]) -> int:
     runtime = Path(paths.runtime_dir(os.environ, os.geteuid(), home))
     code = 0
     try:
+        # A thread that reads a large file gives the interpreter back to the loop this often (seconds).
+        sys.setswitchinterval(0.0005)
         widen()
         _make(state)
         _make(runtime)

@@ -1,4 +1,4 @@
-"""Values of every fact, made from the fields that its class declares."""
+"""Values of every fact and of the state, made from the fields that a class declares."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
     NoneType: st.none(),
+    None: st.none(),  # as it stands in `dict[str, None]`
 }
 
 
 @cache  # a class that holds itself needs the same strategy again
 def values(kind: Any) -> st.SearchStrategy[Any]:
-    """Every value of an annotation as it is used for fields of facts."""
+    """Every value of an annotation as it is used for fields of facts and of the state."""
+    if kind is None or kind is type(None):
+        return st.none()
     if kind in _PLAIN:
         return _PLAIN[kind]
     parts = get_args(kind)
@@ -36,6 +39,10 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         if parts[1:] == (Ellipsis,):
             return st.lists(st.deferred(lambda: values(parts[0])), max_size=2).map(tuple)
         return st.tuples(*map(values, parts))
+    if get_origin(kind) is dict:
+        return st.dictionaries(values(parts[0]), values(parts[1]), max_size=2)
+    if get_origin(kind) in (list, set):
+        return st.lists(values(parts[0]), max_size=2, unique=get_origin(kind) is set).map(get_origin(kind))
     assert attrs.has(kind), f"no values are known for {kind}"
     hints = get_type_hints(kind)
     return st.builds(kind, **{each.name: values(hints[each.name]) for each in attrs.fields(kind)})

@@ -13,9 +13,9 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, overload
 
 import trio
 from attrs import field, frozen
@@ -29,7 +29,11 @@ _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _CGROUPS = "fleet-supervisor-*"
 
 
-async def eventually(condition: Callable[[], T | Awaitable[T]], within: float = 10.0, what: str = "") -> T:
+@overload
+async def eventually(condition: Callable[[], Coroutine[Any, Any, T]], within: float = ..., what: str = ...) -> T: ...
+@overload
+async def eventually(condition: Callable[[], T], within: float = ..., what: str = ...) -> T: ...
+async def eventually(condition: Callable[[], Any], within: float = 10.0, what: str = "") -> Any:
     """Wait until `condition()` (which may be async) is true and give what it gave."""
     got: object = None
     with trio.move_on_after(within):
@@ -38,7 +42,7 @@ async def eventually(condition: Callable[[], T | Awaitable[T]], within: float = 
             if inspect.isawaitable(got):
                 got = await got
             if got:
-                return cast("T", got)
+                return got
             await trio.sleep(STEP)
     raise AssertionError(f"not within {within} s: {what or inspect.getsource(condition).strip()} (last: {got!r})")
 

@@ -7,14 +7,21 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts
+from supervisor.core import budgets, facts, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
-from supervisor.core.lifecycle import AWAY, after
-from supervisor.core.state import Node, Project, fold
+from supervisor.core.lifecycle import AWAY, LIVE, after
+from supervisor.core.state import Node, Project
 
-#: How many old names a project remembers, to tell who has the new one.
-FORMER = 256
+
+def late(node: Node, fact: Fact) -> bool:
+    """Whether the fact is about a run that is over, or not the agent's at all. Such a run's usage counts; all else
+    that it says stays in the journal only."""
+    if isinstance(fact, facts.Starting) or not hasattr(fact, "run"):
+        return False
+    if isinstance(fact, facts.Due):
+        return fact.run != node.run or node.alive
+    return fact.run != node.run or not node.alive
 
 
 def apply(project: Project, fact: Fact, at: float) -> None:
@@ -28,18 +35,34 @@ def apply(project: Project, fact: Fact, at: float) -> None:
     node = project.agents.get(fact.agent)
     if node is None:
         return
-    # A run that is over may still speak: its usage counts, the rest of it is late and stays in the journal only.
-    late = getattr(fact, "run", node.run) != node.run and not isinstance(fact, facts.Starting)
-    if late and not isinstance(fact, facts.Spent | facts.Garbled):
+    if late(node, fact) and not isinstance(fact, facts.Spent | facts.Garbled):
         return
     handler(project, node, fact)
-    to = fact.to if isinstance(fact, facts.Left) else None
-    name = type(fact).__name__
-    moved = node.state if isinstance(fact, facts.Handed) and not fact.turn else after(node.state, name, to)
-    if moved != node.state and fact.agent in project.agents:
-        node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
-        was_away, node.state, node.since = node.state in AWAY, moved, at
-        project.living += was_away - (moved in AWAY)
+    if fact.agent in project.agents:
+        _move(project, node, fact, at)
+
+
+def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
+    """Where the table leads; the counts of who is around go along."""
+    moved = after(node.state, type(fact).__name__, fact.to if isinstance(fact, facts.Left) else None)
+    if moved == node.state:
+        return
+    node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
+    more = (node.state in AWAY) - (moved in AWAY)
+    node.state, node.since = moved, at
+    project.living += more
+    if (parent := project.above(node)) is not None:
+        parent.around += more
+        parent.here -= moved == "gone"
+    _waits(project, node)
+
+
+def _waits(project: Project, node: Node) -> None:
+    """Keep who has texts waiting, so that what becomes free is offered without a walk over all agents."""
+    if node.inbox and node.state in LIVE:
+        project.waiting.setdefault(node.id)
+    else:
+        project.waiting.pop(node.id, None)
 
 
 def _accepted(project: Project, fact: facts.Accepted, _at: float) -> None:
@@ -49,10 +72,11 @@ def _accepted(project: Project, fact: facts.Accepted, _at: float) -> None:
 
 def _downed(project: Project, _fact: facts.Downed, _at: float) -> None:
     project.wanted = False
+    tree.downed(project)
 
 
-def _opened(project: Project, _fact: facts.Opened, _at: float) -> None:
-    project.closing = False
+def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
+    project.closing, project.instance = False, fact.instance
 
 
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
@@ -63,63 +87,16 @@ def _refused(project: Project, fact: facts.Refused, _at: float) -> None:
     project.refused += fact.times
 
 
-def _born(project: Project, fact: facts.Born, at: float) -> None:
-    node = Node(
-        fact.agent,
-        fact.name,
-        fact.parent,
-        fact.spec,
-        fact.grant,
-        fact.declared,
-        fact.by,
-        at,
-        at,
-        fact.replaces,
-    )
-    node.model = fact.spec.model
-    project.agents[node.id] = node
-    siblings = project.mains if node.parent is None else project.agents[node.parent].children
-    siblings.append(node.id)
-    project.names[fold(node.name)] = node.id
-    project.former.pop(fold(node.name), None)
-    project.highest = max(project.highest, int(node.id[1:]))
-    number = node.name.removeprefix("SubAgent-")
-    if number != node.name and number.isdigit():
-        project.unnamed = max(project.unnamed, int(number))
-    budgets.take_seat(project, node)
-    for field, held in budgets.named(node.grant).items():
-        budgets.carve(project, node, field, held)
-
-
-def _renamed(project: Project, node: Node, fact: facts.Renamed) -> None:
-    project.names.pop(fold(fact.was), None)
-    project.names[fold(fact.name)] = node.id
-    project.former.pop(fold(fact.name), None)
-    project.former[fold(fact.was)] = node.id
-    while len(project.former) > FORMER:
-        del project.former[next(iter(project.former))]
-    node.name = fact.name
-
-
-def _respecified(_project: Project, node: Node, fact: facts.Respecified) -> None:
-    node.spec = fact.spec
-
-
-def _granted(project: Project, node: Node, fact: facts.Granted) -> None:
-    for field, held in budgets.named(fact.grant).items():
-        budgets.resize(project, node, field, held)
-    node.warned = {entry for entry in node.warned if getattr(node.grant, entry[0]) == getattr(fact.grant, entry[0])}
-    node.grant = fact.grant
-
-
 def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
     node.warned |= {(fact.field, at) for at in (80, 100) if at <= fact.percent}
 
 
 def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
     node.run, node.alive, node.rerun, node.wanted, node.leaving = fact.run, True, None, "running", ""
+    node.turn = node.cut = False
     if not fact.resume:
         node.session, node.introduced = "", False
+    talk.starting(node, fact)
 
 
 def _started(_project: Project, node: Node, fact: facts.Started) -> None:
@@ -127,38 +104,51 @@ def _started(_project: Project, node: Node, fact: facts.Started) -> None:
 
 
 def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
-    node.alive, node.pid, node.reason, node.last = False, 0, fact.reason, fact.reason
+    node.alive, node.turn, node.pid, node.reason, node.last = False, False, 0, fact.reason, fact.reason
 
 
 def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
     node.session, node.model = fact.session or node.session, fact.model or node.model
     # What a program keeps of a conversation may be less than what was said to it before it died.
     node.introduced = node.introduced and not fact.fresh
+    talk.ready(node, fact)
 
 
 def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
     node.inbox.append(fact.input)
+    _waits(project, node)
     project.inputs = max(project.inputs, int(fact.input.id[1:]))
 
 
 def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
-    handed = [item for item in node.inbox if item.id in fact.inputs]
-    node.inbox = [item for item in node.inbox if item.id not in fact.inputs]
+    chosen = set(fact.inputs)
+    handed = [item for item in node.inbox if item.id in chosen]
+    node.inbox = [item for item in node.inbox if item.id not in chosen]
+    _waits(project, node)
     node.handed += handed
-    node.task = next((item for item in handed if item.sort != "digest"), node.task)
+    # The last of them is what the turn is for; the ones before it came along. An answer to a waiting agent takes the
+    # place of the task that asked: both end as one.
+    node.task = next((item for item in reversed(handed) if item.sort != "digest"), node.task)
     node.introduced, node.waiting_on = True, ""
+    costs = talk.handed(node, fact)
     if fact.turn:
+        node.turn, node.cut = True, False
         node.status = node.verdict = node.summary = ""
+    if costs:
         _spend(project, node, Usage(turns=1))
 
 
 def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> None:
-    if after(node.state, "TurnStarted") != node.state:  # one that we did not start
+    if not node.turn and after(node.state, "TurnStarted") != node.state:  # one that we did not start
+        node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
+    talk.begun(node)
 
 
 def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
     node.handed.clear()
+    talk.ended(node, fact)
+    node.turn = node.cut = False
     node.text = fact.text
     node.reason = fact.error
     node.last = first_line(fact.error or fact.text) or node.last
@@ -167,9 +157,11 @@ def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
 def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
     for report in fact.reports:
         # Turns are counted by what starts them, never by what a program says of them.
-        added = node.meter.book(report)
+        added = node.meter.book(report, fact.run)
         _spend(project, node, evolve(added, turns=0))
-        if report.context is not None:
+        if late(node, fact):
+            continue  # what it says of itself is over
+        if report.context is not None and report.context >= 0:  # not a number is neither
             node.context = report.context
         node.model = report.model or node.model
 
@@ -198,8 +190,9 @@ def _said(_project: Project, node: Node, fact: facts.Said) -> None:
     )
 
 
-def _blocked(_project: Project, node: Node, fact: facts.Blocked) -> None:
+def _blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
     node.waiting_on, node.last = fact.on, first_line(fact.question) or node.last
+    node.status, node.asked = "", project.inputs  # what it said before it asked is not its last word
 
 
 def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
@@ -214,43 +207,29 @@ def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
 
 def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
     node.wanted, node.leaving, node.rerun = fact.to, fact.cause, None
+    node.crashes = 0  # whoever starts it again means it to be tried again
 
 
 def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
     node.rerun = fact.resume
 
 
+def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> None:
+    node.cut = True
+
+
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
-    node.handed.clear()
-    node.alive, node.pid, node.exit, node.killed = False, 0, fact, fact.killed
+    node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
     node.lasted += fact.lasted
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
-    node.handed.clear()
-    node.alive, node.pid = False, 0
+    node.alive, node.turn, node.pid = False, False, 0
 
 
 def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
-    node.crashes, node.crashed = fact.crashes, node.crashed + 1
-
-
-def _left(project: Project, node: Node, fact: facts.Left) -> None:
-    if fact.to == "gone":
-        if project.names.get(fold(node.name)) == node.id:
-            del project.names[fold(node.name)]
-        budgets.give_back(project, node)
-        node.inbox.clear()
-        node.task = None
-
-
-def _forgotten(project: Project, node: Node, _fact: facts.Forgotten) -> None:
-    siblings = project.mains if node.parent is None else project.agents[node.parent].children
-    siblings.remove(node.id)
-    if node.parent is None:
-        project.folded = project.folded + node.branch
-    for child in [at.id for at in project.down(node)]:
-        del project.agents[child]
+    node.crashes, node.crashed = fact.crashes, node.crashed + (fact.crashes > 0)
+    node.talk = evolve(node.talk, resumed=fact.resumed)
 
 
 def first_line(text: str) -> str:
@@ -264,10 +243,10 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Opened: _opened,
     facts.Closing: _closing,
     facts.Refused: _refused,
-    facts.Born: _born,
-    facts.Renamed: _renamed,
-    facts.Respecified: _respecified,
-    facts.Granted: _granted,
+    facts.Born: tree.born,
+    facts.Renamed: tree.renamed,
+    facts.Respecified: tree.respecified,
+    facts.Granted: tree.granted,
     facts.Warned: _warned,
     facts.Starting: _starting,
     facts.Started: _started,
@@ -275,6 +254,8 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Ready: _ready,
     facts.Queued: _queued,
     facts.Handed: _handed,
+    facts.Read: talk.read,
+    facts.Returned: talk.returned,
     facts.TurnStarted: _turn_started,
     facts.TurnEnded: _turn_ended,
     facts.Spent: _spent,
@@ -283,11 +264,13 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Blocked: _blocked,
     facts.Garbled: _garbled,
     facts.TaskEnded: _task_ended,
+    facts.Interrupted: _interrupted,
     facts.Leaving: _leaving,
     facts.Rerun: _rerun,
     facts.Exited: _exited,
     facts.Lost: _lost,
     facts.BackedOff: _backed_off,
-    facts.Left: _left,
-    facts.Forgotten: _forgotten,
+    facts.Abandoned: talk.abandoned,
+    facts.Left: tree.left,
+    facts.Forgotten: tree.forgotten,
 }

@@ -1,4 +1,5 @@
-"""Who may ask what: principals and the one table for every door. Names come from the kernel (see `runtime/peers`), never from a message."""
+"""Who may ask what: principals and the one table for every door. Names come from the kernel (see `runtime/peers`),
+never from a message."""
 
 from __future__ import annotations
 

@@ -1,6 +1,12 @@
-"""Conserved budgets: carve, charge, return. Every change of an account happens here, so that the books balance at every step."""
+"""Conserved budgets: carve, charge, return. Every change of an account happens here, so that the books balance at every
+step.
+
+What an agent is over is spent at the account that its own was carved from, at once and on upwards: so no chain of
+children can spend more than its root holds without the root's own numbers saying so."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from supervisor.core.grants import BUDGETS, Grant
 from supervisor.core.ledger import Usage
@@ -12,13 +18,64 @@ def named(grant: Grant) -> dict[str, int]:
     return {field: value for field in BUDGETS if (value := getattr(grant, field)) is not None}
 
 
+def change(project: Project, account: Account, field: str, *, held: int = 0, spent: int = 0, reserved: int = 0) -> None:
+    """Change an account, and what it is over wherever that is borne."""
+    while True:
+        before = account.over
+        account.held += held
+        account.spent += spent
+        account.reserved += reserved
+        held = reserved = 0
+        spent = account.over - before
+        if not spent or not account.holder:
+            return
+        account = project.agents[account.holder].accounts[field]
+
+
+def charge(project: Project, node: Node, field: str, amount: int) -> None:
+    """Book usage on the nearest account."""
+    holder = project.holder(node, field)
+    if holder is not None and amount:
+        change(project, holder.accounts[field], field, spent=amount)
+
+
 def carve(project: Project, node: Node, field: str, held: int) -> None:
-    """Give the agent an account: reserved at the nearest ancestor that holds one, else the agent's own limit."""
-    parent = project.agents[node.parent] if node.parent is not None else None
-    above = project.holder(parent, field) if parent is not None else None
+    """Give the agent an account: reserved at the nearest one above, else its own limit. What lives below and was
+    carved from there is from now on carved from here, so that no child holds more than its parent; what was spent
+    before stays where it was spent."""
+    above = project.holder(project.above(node), field)
+    account = Account(held, above.id if above is not None else "")
+    spent = reserved = 0
+    for at in _beneath(project, node, field):
+        if field == "descendants":
+            at.seat = node.id
+            spent += 1
+        if (below := at.accounts.get(field)) is not None:
+            below.holder = node.id
+            spent += below.over
+            reserved += below.held
+    node.accounts[field] = account
+    account.spent, account.reserved = spent, reserved
     if above is not None:
-        above.accounts[field].reserved += held
-    node.accounts[field] = Account(held, above.id if above is not None else "")
+        change(project, above.accounts[field], field, spent=account.over - spent, reserved=held - reserved)
+
+
+def _beneath(project: Project, node: Node, field: str) -> Iterator[Node]:
+    """The living agents below that draw on what the agent draws on or holds, down to those that hold their own."""
+    stack = list(node.children)
+    while stack:
+        at = project.agents[stack.pop()]
+        if at.state != "gone":
+            yield at
+            if field not in at.accounts:
+                stack.extend(at.children)
+
+
+def beneath(project: Project, node: Node, field: str) -> int:
+    """What an account would have to hold for what lives below the agent already."""
+    below = [*_beneath(project, node, field)]
+    carved = (at.accounts[field] for at in below if field in at.accounts)
+    return sum(max(account.held, account.committed) for account in carved) + len(below) * (field == "descendants")
 
 
 def resize(project: Project, node: Node, field: str, held: int) -> None:
@@ -27,68 +84,44 @@ def resize(project: Project, node: Node, field: str, held: int) -> None:
     if account is None:
         carve(project, node, field, held)
         return
-    over_before = _above_held(account)
-    above = project.agents[account.holder].accounts[field] if account.holder else None
-    account.held, difference = held, held - account.held
-    if above is not None:
-        above.reserved += difference
-        # What had flowed past the old limit is covered by the new one, or the other way round.
-        _flow(project, account, field, _above_held(account) - over_before)
+    difference = held - account.held
+    if account.holder:
+        change(project, project.agents[account.holder].accounts[field], field, reserved=difference)
+    change(project, account, field, held=difference)
 
 
-def charge(project: Project, node: Node, field: str, amount: int) -> list[Node]:
-    """Book `amount` (negative: back) on the nearest account; what goes past its limit flows on upwards.
-    Returns the agents whose accounts changed."""
-    holder = project.holder(node, field)
-    if holder is None or amount == 0:
-        return []
-    touched = [holder]
-    account = holder.accounts[field]
-    before = _above_held(account)
-    account.spent += amount
-    touched += _flow(project, account, field, _above_held(account) - before)
-    return touched
-
-
-def _above_held(account: Account) -> int:
-    """What an account's agent and those below it used beyond what was carved: it is its holder's to bear."""
-    return max(0, account.spent - account.held)
-
-
-def _flow(project: Project, account: Account, field: str, amount: int) -> list[Node]:
-    """Move a change of what lies past the limit to the account it was carved from, and on."""
-    touched: list[Node] = []
-    while amount and account.holder:
-        holder = project.agents[account.holder]
-        touched.append(holder)
-        account = holder.accounts[field]
-        before = _above_held(account)
-        account.spent += amount
-        amount = _above_held(account) - before
-    return touched
+def release(project: Project, node: Node, field: str) -> None:
+    """The agent holds none of its own any more and draws on the account above, with all that was carved from it."""
+    account = node.accounts.pop(field)
+    for at in _beneath(project, node, field):
+        if field == "descendants":
+            at.seat = account.holder
+        if field in at.accounts:
+            at.accounts[field].holder = account.holder
+    _hand_over(project, account, field)
 
 
 def give_back(project: Project, node: Node) -> None:
     """The agent is gone: what it did not spend returns, what it spent stays with the account it was carved from."""
     for field, account in node.accounts.items():
-        if not account.holder:
-            continue
-        above = project.agents[account.holder].accounts[field]
-        before = _above_held(above)
-        above.reserved -= account.held
-        above.spent += min(account.spent, account.held)
-        _flow(project, above, field, _above_held(above) - before)
+        _hand_over(project, account, field)
     node.accounts.clear()
     if node.seat:
-        seat = project.agents[node.seat]
-        charge(project, seat, "descendants", -1)
+        change(project, project.agents[node.seat].accounts["descendants"], "descendants", spent=-1)
         node.seat = ""
+
+
+def _hand_over(project: Project, account: Account, field: str) -> None:
+    """An account ends: what stood in it stands in the one that it was carved from, which bore what it was over."""
+    if account.holder:
+        above = project.agents[account.holder].accounts[field]
+        spent, reserved = account.spent - account.over, account.reserved - account.held
+        change(project, above, field, spent=spent, reserved=reserved)
 
 
 def take_seat(project: Project, node: Node) -> None:
     """A new agent uses one of the nearest `descendants` above it, until it is gone."""
-    parent = project.agents[node.parent] if node.parent is not None else None
-    holder = project.holder(parent, "descendants") if parent is not None else None
+    holder = project.holder(project.above(node), "descendants")
     if holder is not None:
         node.seat = holder.id
         charge(project, holder, "descendants", 1)
@@ -99,9 +132,11 @@ def amounts(usage: Usage) -> dict[str, int]:
     return {"tokens": usage.tokens, "turns": usage.turns, "cost": usage.cost}
 
 
-def exhausted(project: Project, node: Node) -> tuple[str, Node] | None:
-    """The first budget, with its holder, of which nothing is left for another turn."""
-    for field in ("turns", "tokens", "cost"):
+def exhausted(
+    project: Project, node: Node, fields: tuple[str, ...] = ("turns", "tokens", "cost")
+) -> tuple[str, Node] | None:
+    """The first budget, with its holder, of which nothing is left."""
+    for field in fields:
         holder = project.holder(node, field)
         if holder is not None and holder.accounts[field].free <= 0:
             return field, holder
@@ -111,7 +146,7 @@ def exhausted(project: Project, node: Node) -> tuple[str, Node] | None:
 def crossed(node: Node, field: str) -> int:
     """100 or 80 where the account stands at that many percent and was not warned of it yet; else 0."""
     account = node.accounts[field]
-    used = (account.spent + account.reserved) * 100
+    used = account.committed * 100
     return next((at for at in (100, 80) if used >= account.held * at and (field, at) not in node.warned), 0)
 
 
@@ -122,8 +157,9 @@ def margin(project: Project, node: Node, added: Usage) -> bool:
         if holder is None or not amount:
             continue
         account = holder.accounts[field]
-        used = account.spent + account.reserved
         marks = (account.held * 80, account.held * 100)
-        if account.over or any(used * 100 < mark <= (used + amount) * 100 for mark in marks):
+        if not account.free or any(
+            account.committed * 100 < mark <= (account.committed + amount) * 100 for mark in marks
+        ):
             return False
     return True

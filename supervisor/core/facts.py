@@ -30,6 +30,8 @@ class Input:
     by: str
     #: starts a turn of an idle agent; otherwise it waits for the next one
     wake: bool = True
+    #: it was handed before, to a run that ended before it was seen to begin with it
+    again: bool = False
 
 
 @frozen
@@ -97,6 +99,7 @@ class Refused:
     reserved: int | float | str | None = None
     ask: str = ""
     times: int = 1
+    holder: str = ""
 
 
 # --- an agent
@@ -125,10 +128,12 @@ class Renamed:
 
 @frozen
 class Respecified:
-    """A reload changed how the agent is kept, not its run."""
+    """A reload changed how the agent is kept, not its run. `entry` is the name it is declared under from now on
+    ("": as before)."""
 
     agent: str
     spec: Spec
+    entry: str = ""
 
 
 @frozen
@@ -179,13 +184,15 @@ class Unstarted:
 @frozen
 class Ready:
     """The program answered and takes input. `session` is what its conversation is resumed by; `fresh` says that
-    nothing was said in it yet."""
+    nothing was said in it yet; `tells`, that it tells which texts it has begun with, so that those it has not are
+    known."""
 
     agent: str
     run: int
     session: str = ""
     model: str = ""
     fresh: bool = False
+    tells: bool = False
 
 
 @frozen
@@ -206,6 +213,23 @@ class Handed:
     inputs: tuple[str, ...]
     turn: bool
     introduce: bool = False
+
+
+@frozen
+class Read:
+    """The program has begun with these texts."""
+
+    agent: str
+    run: int
+    inputs: tuple[str, ...]
+
+
+@frozen
+class Returned:
+    """Texts that were handed to a run which ended before it had begun with them: they wait again, first in line."""
+
+    agent: str
+    inputs: tuple[str, ...]
 
 
 @frozen
@@ -341,11 +365,23 @@ class Lost:
 
 @frozen
 class BackedOff:
-    """The next run waits `delay` seconds; `crashes` were counted within the window."""
+    """The next run waits `delay` seconds; `crashes` were counted within the window. `resumed` is how many runs in a row
+    resumed the same conversation and failed."""
 
     agent: str
     delay: float
     crashes: int
+    resumed: int = 0
+
+
+@frozen
+class Abandoned:
+    """The agent's conversation is not resumed any more: `why`. Its next run begins a fresh one, and is told of the
+    old."""
+
+    agent: str
+    session: str
+    why: str
 
 
 @frozen
@@ -379,7 +415,8 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned | Starting | Started
-    | Unstarted | Ready | Queued | Handed | TurnStarted | TurnEnded | Spent | Spoke | Said | Blocked | Garbled
-    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Due | Expired | Left | Forgotten
+    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
+    | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
+    | Spoke | Said | Blocked | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
+    | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

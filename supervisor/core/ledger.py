@@ -73,7 +73,7 @@ class Report:
     """One usage line of an agent, normalised by its kind.
 
     `id` names the call or turn, so that a repeated line is known ("" where the CLI gives none);
-    `epoch` names what a `total` counts from (a session or a process); a new epoch starts from zero.
+    `epoch` names what a `total` counts from (a session or a process; "" is the run); a new epoch starts from zero.
     `context` is occupancy in percent of the window, None where the line says nothing of it."""
 
     scope: Scope
@@ -101,26 +101,38 @@ class Meter:
     """What was booked of one agent's reports, so that nothing counts twice.
 
     `calls` holds what was booked for each named call or turn, newest last; `epochs` what was booked since each
-    epoch began, by whatever scope; `turn` what was booked by call since the last turn's report."""
+    epoch began, and `turns` since the last turn's report of each run, by whatever scope.
+
+    A program speaks in one stream: each call stands before its turn's end, and before any total that holds it. What
+    was said already may be said again at any time, if it has an id or is a total."""
 
     calls: dict[str, Usage] = Factory(dict)
     epochs: dict[str, Usage] = Factory(dict)
-    turn: Usage = ZERO
+    turns: dict[int, Usage] = Factory(dict)
 
-    def book(self, report: Report) -> Usage:
-        """Take one report; returns what it adds, never below zero in any field."""
-        epoch = self.epochs.pop(report.epoch, ZERO)
-        if report.scope == "total":
-            added = report.usage.beyond(epoch)
-        else:
-            key = f"{report.scope}:{report.id}" if report.id else ""
-            known = self.calls.pop(key, ZERO) if key else ZERO
-            added = report.usage.beyond(known if report.scope == "call" else known + self.turn)
-            if key:
-                self.calls[key] = known.highest(report.usage)
-            self.turn = self.turn + added if report.scope == "call" else ZERO
-        self.epochs[report.epoch] = epoch + added
-        for kept in (self.calls, self.epochs):
+    def book(self, report: Report, run: int = 0) -> Usage:
+        """Take one report of a run; returns what it adds, never below zero in any field. A total that does not say
+        what it counts from counts from the start of its run."""
+        since = report.epoch or f"run {run}"
+        epoch, turn = self.epochs.pop(since, ZERO), self.turns.pop(run, ZERO)
+        added, over = self._adds(report, epoch, turn)
+        self.epochs[since] = epoch + added
+        self.turns[run] = ZERO if over else turn + added
+        for kept in (self.calls, self.epochs, self.turns):
             if len(kept) > REMEMBERED:
-                del kept[next(iter(kept))]
+                del kept[next(iter(kept))]  # type: ignore[arg-type]  # its own first key
         return added
+
+    def _adds(self, report: Report, epoch: Usage, turn: Usage) -> tuple[Usage, bool]:
+        """What one report adds, and whether it ends the turn in which things were booked."""
+        if report.scope == "total":
+            return report.usage.beyond(epoch), False
+        key = f"{report.scope}:{report.id}" if report.id else ""
+        again = key in self.calls
+        known = self.calls.pop(key, ZERO)
+        if key:
+            self.calls[key] = known.highest(report.usage)
+        if report.scope == "call":
+            return report.usage.beyond(known), False
+        # An old turn's report says nothing new; what was booked of the running turn is not in it.
+        return report.usage.beyond(known + turn), not again or report.usage.beyond(known) != ZERO

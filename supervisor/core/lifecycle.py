@@ -25,6 +25,7 @@ TABLE: dict[tuple[State, str], State] = {
     ("working", "TurnEnded"): "standing",
     ("working", "Blocked"): "waiting",
     ("standing", "Blocked"): "waiting",
+    ("waiting", "TaskEnded"): "standing",
     **{(state, "Starting"): "starting" for state in (*LIVE, "stopped")},
     **{(state, "Rerun"): "starting" for state in LIVE},
     **{(state, "Lost"): "starting" for state in LIVE},

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
+from supervisor.core import likeness
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project, fold
 
 LONGEST = 64
 _ID = re.compile(r"a\d+", re.IGNORECASE)
+_AUTOMATIC = re.compile(r"subagent-([0-9]+)")
 #: Words that mean someone else wherever a name can stand.
 RESERVED = frozenset({"fleet", "operator", "person", "nobody", "all"})
 
@@ -25,21 +28,31 @@ def fault(name: str) -> str:
         return f"a name has at most {LONGEST} characters"
     if any(unicodedata.category(char)[0] == "C" or char in "/:*" for char in name):
         return "a name has no control characters and none of / : *"
-    if _ID.fullmatch(name):
+    if likeness.hidden(name):
+        return "a name has nothing in it that is not seen"
+    if _ID.fullmatch(likeness.shape(name)):
         return f"{name} looks like an id: a name needs more than the letter a and a number"
-    if name.casefold() in RESERVED:
+    if fold(name) in RESERVED:
         return f"{name} is a word of the fleet's own"
     return ""
 
 
+def automatic(name: str) -> int:
+    """The number of a name such as those that agents get who are given none; 0 where it is not of that form."""
+    found = _AUTOMATIC.fullmatch(fold(name))
+    return int(found[1]) if found is not None else 0
+
+
 def sees(project: Project, by: Principal, node: Node) -> bool:
     """Whether the caller may know of the agent: an agent sees its own instance, or all under the widest wall."""
-    if not isinstance(by, Agent):
-        return True
-    if project.fleet is not None and project.fleet.agent_talk == "project":
+    if not isinstance(by, Agent) or _open(project):
         return True
     me = project.agents.get(by.agent)
     return me is not None and _main(project, me) is _main(project, node)
+
+
+def _open(project: Project) -> bool:
+    return project.fleet is not None and project.fleet.agent_talk == "project"
 
 
 def _main(project: Project, node: Node) -> Node:
@@ -69,13 +82,23 @@ def find(project: Project, by: Principal, text: str, *, part: bool) -> Node:
 
 
 def _search(project: Project, by: Principal, wanted: str, part: bool) -> list[Node]:
-    seen = [node for node in project.agents.values() if sees(project, by, node)]
+    seen = [*_visible(project, by)]
     present = [node for node in seen if node.state != "gone"]
-    if wanted.startswith("role:"):
-        return [node for node in present if fold(node.spec.role) == wanted.removeprefix("role:").strip()]
+    role = wanted.removeprefix("role:").strip()
+    if role != wanted:
+        return [node for node in present if role and fold(node.spec.role) == role]
     if part and wanted:
         parts = [node for node in present if wanted in fold(node.name)]
         if parts:
             return parts
     # A name that nobody has now may still mean the last one who had it.
-    return [node for node in seen if node.state == "gone" and fold(node.name) == wanted][-1:]
+    last = [node for node in seen if node.state == "gone" and fold(node.name) == wanted]
+    return sorted(last, key=lambda node: int(node.id[1:]))[-1:]
+
+
+def _visible(project: Project, by: Principal) -> Iterable[Node]:
+    """All that the caller sees; the wall is asked for once, not for each."""
+    if not isinstance(by, Agent) or _open(project):
+        return project.agents.values()
+    me = project.agents.get(by.agent)
+    return project.down(_main(project, me)) if me is not None else ()

@@ -33,7 +33,8 @@ Code = Literal[
 @frozen
 class Refusal:
     """Why a request was refused. Counts are whole numbers, `cost` is in USD, `wall` in seconds; sets are text.
-    What does not apply is None; `ask` names who could allow it: an agent, or `operator`."""
+    What does not apply is None. `holder` names the agent that would have to hold more, `ask` who could give it: an
+    agent, or `operator`."""
 
     code: Code
     message: str
@@ -43,10 +44,19 @@ class Refusal:
     used: Value = None
     reserved: Value = None
     ask: str = ""
+    holder: str = ""
 
     def plain(self) -> dict[str, Value]:
         """The wire's shape."""
         return asdict(self)
+
+
+#: A refusal goes into the journal: it shows the beginning of what was asked, however much that was.
+LONGEST_VALUE, LONGEST_MESSAGE = 200, 1000
+
+
+def _begins(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 class RefusedError(Exception):
@@ -67,6 +77,9 @@ def refuse(
     used: Value = None,
     reserved: Value = None,
     ask: str = "",
+    holder: str = "",
 ) -> RefusedError:
     """A refusal to raise."""
-    return RefusedError(Refusal(code, message, field, asked, held, used, reserved, ask))
+    asked, held = (_begins(value, LONGEST_VALUE) if isinstance(value, str) else value for value in (asked, held))
+    message = _begins(message, LONGEST_MESSAGE)
+    return RefusedError(Refusal(code, message, field, asked, held, used, reserved, ask, holder))

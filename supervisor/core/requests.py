@@ -1,4 +1,5 @@
-"""Requests: what can be asked of a project and can be refused. Targets are as the caller wrote them; numbers are in base units."""
+"""Requests: what can be asked of a project and can be refused. Targets are as the caller wrote them; numbers are in
+base units."""
 
 from __future__ import annotations
 

@@ -11,14 +11,25 @@ SWITCHES = ("fork", "talk")
 
 
 def effective(project: Project, node: Node | None, field: str) -> tuple[str, ...] | bool | None:
-    """The right in force: the nearest one named from the agent upwards; None is "everything"."""
-    if node is None:
-        return None
-    for at in project.up(node):
+    """The right in force: what every agent from here upwards that names it holds, so that taking from a parent takes
+    from all below; None is "everything"."""
+    held: tuple[str, ...] | bool | None = None
+    for at in project.up(node) if node is not None else ():
         value: tuple[str, ...] | bool | None = getattr(at.grant, field)
-        if value is not None:
-            return value
-    return None
+        if value is False:
+            return False
+        if isinstance(value, tuple):
+            held = _common(field, held, value) if isinstance(held, tuple) else value
+        elif value is not None:
+            held = value
+    return held
+
+
+def _common(field: str, one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """What lies within both."""
+    within = [entry for entry in one if any(covers(field, held, entry) for held in other)]
+    within += [entry for entry in other if any(covers(field, held, entry) for held in one)]
+    return tuple(dict.fromkeys(within))
 
 
 def covers(field: str, held: str, asked: str) -> bool:
@@ -28,7 +39,7 @@ def covers(field: str, held: str, asked: str) -> bool:
     if field == "models":
         return held.endswith("*") and asked.startswith(held[:-1])
     if field == "paths":
-        return asked.startswith(held.rstrip("/") + "/")
+        return asked.startswith(held.rstrip("/") + "/") and ".." not in asked.split("/")
     return False
 
 
@@ -53,7 +64,8 @@ def check(project: Project, parent: Node | None, asked: Grant) -> None:
                 field=field,
                 asked=", ".join(missing),
                 held=", ".join(held) if isinstance(held, tuple) else "",
-                ask=parent.name,
+                ask=project.giver(parent),
+                holder=parent.name,
             )
     for field in SWITCHES:
         if getattr(asked, field) is True and effective(project, parent, field) is False:
@@ -63,5 +75,6 @@ def check(project: Project, parent: Node | None, asked: Grant) -> None:
                 field=field,
                 asked="yes",
                 held="no",
-                ask=parent.name,
+                ask=project.giver(parent),
+                holder=parent.name,
             )

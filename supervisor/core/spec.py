@@ -1,4 +1,5 @@
-"""What is declared: kinds, roles, agents and the fleet of one project, as plain values without defaults of their own file."""
+"""What is declared: kinds, roles, agents and the fleet of one project, as plain values without defaults of their own
+file."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Resources:
 
 @frozen
 class Spec:
-    """How an agent is started and kept. Paths are absolute; `stop_grace` is in seconds; `max_tasks` None is no limit."""
+    """How an agent is started and kept. Paths are absolute; `stop_grace` is in seconds; no `max_tasks` is no limit."""
 
     kind: str
     role: str = ""

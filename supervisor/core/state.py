@@ -10,13 +10,16 @@ from supervisor.core.facts import Exited, Input, Killed
 from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, State
+from supervisor.core.likeness import shape
 from supervisor.core.spec import Fleet, Spec
+from supervisor.core.talk import Talk
 
 
 @define
 class Account:
-    """One budget that an agent holds. `holder` is the agent that it was carved from ("" where it is the agent's
-    own limit); `spent` counts its own use, what draws on it, and what carved children spent beyond theirs."""
+    """One budget that an agent holds. `holder` is the agent that it was carved from, always the nearest one above that
+    holds this budget ("" where none does: the agent's own limit). `spent` counts its own use, what draws on it, and
+    what carved children are over; `reserved` is what living carved children hold."""
 
     held: int
     holder: str
@@ -24,19 +27,25 @@ class Account:
     reserved: int = 0
 
     @property
+    def committed(self) -> int:
+        """What is spent or promised."""
+        return self.spent + self.reserved
+
+    @property
     def free(self) -> int:
         """What can still be asked for, never below zero."""
-        return max(0, self.held - self.spent - self.reserved)
+        return max(0, self.held - self.committed)
 
     @property
     def over(self) -> int:
-        """What was spent past the limit: usage arrives after spending."""
-        return max(0, self.spent + self.reserved - self.held)
+        """What was spent past the limit: usage arrives after spending. It is the holder's to bear, at once."""
+        return max(0, self.committed - self.held)
 
 
 @define
 class Node:
-    """One agent. `at` values are Unix seconds, for people."""
+    """One agent. `born`, `since` and `until` are Unix seconds, for people. `entry` is the folded name under which the
+    accepted file declares it, whatever it is called now; `declares` has the newest agent of each entry below it."""
 
     id: str
     name: str
@@ -50,7 +59,12 @@ class Node:
     replaces: str = ""
     state: State = "stopped"
     wanted: str = "running"
+    entry: str = ""
     children: list[str] = Factory(list)
+    declares: dict[str, str] = Factory(dict)
+    #: how many of its children are not away, and how many are not gone
+    around: int = 0
+    here: int = 0
     # its runs
     run: int = 0
     alive: bool = False
@@ -58,6 +72,7 @@ class Node:
     pid: int = 0
     session: str = ""
     introduced: bool = False
+    talk: Talk = Factory(Talk)
     model: str = ""
     crashes: int = 0
     crashed: int = 0
@@ -76,6 +91,10 @@ class Node:
     status: str = ""
     waiting_on: str = ""
     garbled: int = 0
+    #: a turn runs, in whatever state; it was told to end; how many texts there had been when it asked for an answer
+    turn: bool = False
+    cut: bool = False
+    asked: int = 0
     leaving: str = ""
     until: float | None = None
     # what it holds and spent
@@ -101,7 +120,9 @@ class Node:
 
 @define
 class Project:
-    """The whole of one project. `names` maps a folded name to its id; `former` an old folded name to who had it."""
+    """The whole of one project. `names` maps a folded name to its id; `former` an old folded name to who had it;
+    `declares` the entries of the accepted file to the newest main of each. `gone` and `waiting` are ordered sets of
+    ids: who is only kept in view, and for whom texts wait."""
 
     id: str
     name: str = ""
@@ -111,10 +132,15 @@ class Project:
     fleet: Fleet | None = None
     wanted: bool = False
     closing: bool = False
+    #: the daemon that took the project up last
+    instance: str = ""
     agents: dict[str, Node] = Factory(dict)
     mains: list[str] = Factory(list)
     names: dict[str, str] = Factory(dict)
     former: dict[str, str] = Factory(dict)
+    declares: dict[str, str] = Factory(dict)
+    gone: dict[str, None] = Factory(dict)
+    waiting: dict[str, None] = Factory(dict)
     unnamed: int = 0
     inputs: int = 0
     highest: int = 0
@@ -145,11 +171,19 @@ class Project:
         """How many agents stand above it: 0 for a main."""
         return sum(1 for _ in self.up(node)) - 1
 
-    def holder(self, node: Node, field: str) -> Node | None:
+    def holder(self, node: Node | None, field: str) -> Node | None:
         """The nearest agent, itself included, that holds a budget of this field."""
-        return next((at for at in self.up(node) if field in at.accounts), None)
+        return next((at for at in self.up(node) if field in at.accounts), None) if node is not None else None
+
+    def above(self, node: Node) -> Node | None:
+        """The parent; None above a main."""
+        return self.agents[node.parent] if node.parent is not None else None
+
+    def giver(self, node: Node) -> str:
+        """Who could give the agent more: its parent, by name, or a person."""
+        return self.agents[node.parent].name if node.parent is not None else "operator"
 
 
 def fold(name: str) -> str:
-    """How names are compared: trimmed and without case."""
-    return name.strip().casefold()
+    """How names are compared: trimmed, without case, and by what they look like."""
+    return shape(name.strip())

@@ -1,4 +1,4 @@
-"""Numbers with units, both ways: counts (`300k`, `2M`), durations (`10s`, `1h30m`) and money (`0.25`, in USD). Stdlib only."""
+"""Numbers with units, both ways: counts (`300k`, `2M`), durations (`10s`, `1h30m`), sums (`0.25`, USD). Stdlib only."""
 
 from __future__ import annotations
 

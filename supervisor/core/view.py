@@ -1,4 +1,4 @@
-"""What is shown of a project, as plain values: one function of state for every reader, so that no two of them can disagree."""
+"""What is shown of a project, as plain values: one function of state for every reader, so that no two can disagree."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def label(node: Node) -> Plain:
     return {"id": node.id, "name": node.name}
 
 
-def agent(project: Project, node: Node, now: float) -> Plain:
+def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  # as every view
     """One agent without its children. Times are Unix seconds, ages seconds."""
     return {
         "id": node.id,

@@ -45,6 +45,17 @@ def introduction(project: Project, node: Node) -> str:
     return "\n".join(lines)
 
 
+def continuation(node: Node, transcript: str) -> str:
+    """What is added where a conversation begins because the one before it could not be gone on with."""
+    lines = [f"This conversation is a fresh one. You had another, which is not gone on with: {node.talk.abandoned}."]
+    if node.spec.task:
+        lines.append(f"Your brief was: {node.spec.task}")
+    if node.summary or node.text:
+        lines.append(f"Your last words were: {node.summary or node.text}")
+    lines.append(f"What you printed in it is written down in {transcript}, the newest last. Stand by for what comes.")
+    return "\n".join(lines)
+
+
 def holding(project: Project, node: Node) -> str:
     """One line with budgets, bounds and rights that are limited."""
     parts: list[str] = []
@@ -62,8 +73,7 @@ def holding(project: Project, node: Node) -> str:
         held = rights.effective(project, node, field)
         if isinstance(held, tuple):
             parts.append(f"{field} {', '.join(held) or 'none'}")
-    if rights.effective(project, node, "fork") is False:
-        parts.append("no right to fork")
+    parts += [f"no right to {field}" for field in rights.SWITCHES if rights.effective(project, node, field) is False]
     return "; ".join(parts) or "no limits of its own"
 
 

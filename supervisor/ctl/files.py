@@ -90,7 +90,7 @@ def verify(errand: Errand) -> int:
     """Read journals and say whether they are whole. Exit code 1 where one is not."""
     from pathlib import Path
 
-    from supervisor.runtime import journal
+    from supervisor.runtime.journal import verify as reading
 
     named = errand.params.get("path")
     found = [named] if named else list(journals(errand.place))
@@ -100,16 +100,31 @@ def verify(errand: Errand) -> int:
     broken = False
     for path in found:
         try:
-            verdict = journal.verify(Path(path))
+            verdict = reading.verify(Path(path), replay=bool(errand.params.get("replay")))
         except OSError as error:
             answers.append({"path": path, "state": "unreadable", "words": error.strerror or str(error)})
             broken = True
             continue
         broken = broken or verdict.code != 0
-        told = {key: getattr(verdict, key) for key in ("state", "seq", "head", "project", "line", "reason", "torn")}
+        told = {key: getattr(verdict, key) for key in _VERDICT}
         answers.append({"path": path, **told, "words": str(verdict)})
     errand.answer({"journals": answers}, (f"{each['path']}: {errand.word(each['words'])}" for each in answers))
     return REFUSED if broken else DONE
+
+
+_VERDICT = (
+    "state",
+    "seq",
+    "head",
+    "project",
+    "since",
+    "segments",
+    "file",
+    "line",
+    "reason",
+    "torn",
+    "notes",
+)
 
 
 def journals(place: Place) -> Iterable[str]:

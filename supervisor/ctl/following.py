@@ -22,12 +22,18 @@ _COLUMNS = ("seq", "at", "by", "fact", "agent")
 def follow(errand: Errand) -> int:
     """Print what there is, and with `--follow` what comes, line by line as it comes."""
     client = errand.client()
+    params = dict(errand.params)
     with client:
-        for part in client.stream(errand.asked.verb.name, errand.wire(errand.params)):
-            for item in _items(part):
-                _show(errand, item)
-            sys.stdout.flush()
-    return 0
+        while True:
+            more = None
+            for part in client.stream(errand.asked.verb.name, errand.wire(params)):
+                for item in _items(part):
+                    _show(errand, item)
+                sys.stdout.flush()
+                more = part.get("next") if isinstance(part, dict) else None
+            if more is None:
+                return 0
+            params["since"] = more  # a long answer comes in pieces, each asked for
 
 
 def _items(part: object) -> Iterable[object]:

@@ -17,6 +17,7 @@ CLIENT: tuple[Verb, ...] = (
     Verb("verify", "read journals record by record and say whether they are whole; needs no daemon",
          "supervisorctl verify", (
         Param("path", "path", "a journal or its directory (default: all of this user's)", positional=True),
+        Param("replay", "flag", "apply the facts too: they must come to each snapshot made of them"),
     )),
     Verb("install-unit", "keep the daemon by a systemd user unit: write it, enable it",
          "supervisorctl install-unit --now", (

@@ -66,7 +66,7 @@ def _remedy(data: Mapping[str, Any]) -> str:
         return f"ask {ask}" if ask else ""
     who = "a person can allow it" if ask == "operator" else f"ask {ask}"
     option = _option(data)
-    agent = str(data.get("agent") or "AGENT")
+    agent = str(data.get("holder") or "AGENT")
     return f"{who}: supervisorctl grant {agent} {option}" if option else who
 
 

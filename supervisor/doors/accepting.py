@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import trio
 from attrs import asdict
 
 from supervisor.config import agents_toml
@@ -14,6 +13,7 @@ from supervisor.core import facts, requests
 from supervisor.core.facts import Fact
 from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.doors import calls, paths, wire
+from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain
 from supervisor.doors.service import Call
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
@@ -36,7 +36,7 @@ class Accepting:
             raise wire.BadParams("content", "up and reload take a file and its content")
         try:
             # A file of thousands of agents takes its time; the loop does not wait for it.
-            loaded = await trio.to_thread.run_sync(lambda: agents_toml.parse(content, file, personal=self._personal))
+            loaded = await aside(lambda: agents_toml.parse(content, file, personal=self._personal))
         except agents_toml.ConfigError as error:
             raise _misconfigured(file, error) from None
         if call.verb == "reload" and not any(room.project.file == file for room in self._projects.rooms.values()):
@@ -50,8 +50,9 @@ class Accepting:
             if isinstance(decided, Refusal):
                 raise RefusedError(decided)
             return self._came_to(room, decided, None)
-        (room.directory / ACCEPTED).write_text(content, "utf-8")
-        answer = await calls.ask(room, call.principal, request)
+        async with room.accepting:
+            answer = await calls.ask(room, call.principal, request)
+            await aside(lambda: _keep(room.directory / ACCEPTED, content))
         return self._came_to(room, list(answer.facts), answer.seq)
 
     @staticmethod
@@ -87,3 +88,10 @@ def _misconfigured(file: str, error: agents_toml.ConfigError) -> wire.WireError:
     problems = [asdict(problem) for problem in error.problems]
     message = f"{file} is not accepted; nothing was changed"
     return wire.WireError(wire.REFUSED, message, {"code": "config", "message": message, "problems": problems})
+
+
+def _keep(path: Path, content: str) -> None:
+    """What was accepted, whole: a file that was refused leaves the one before it as it is."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(content, "utf-8")
+    fresh.replace(path)

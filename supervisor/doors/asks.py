@@ -95,8 +95,10 @@ class Asks:
         nodes = [at for at in room.project.down(node) if not at.away or at is node]
         if params.get("plan"):
             return calls.plan(room, nodes)
-        answer = await ask(room, call.principal, request(node.id))
-        await calls.within(params, f"ending {node.name}", lambda: room.desk.until(node.id, lambda: node.away))
+        answer = calls.asked(room, call.principal, request(node.id))
+        with room.desk.watch(node.id, lambda: node.away) as watch:
+            await answer.durable.wait()
+            await calls.within(params, f"ending {node.name}", watch.wait)
         return {"agent": view.label(node), "ended": view.ended(nodes), "seq": answer.seq}
 
     async def start(self, call: Call) -> Plain:

@@ -54,11 +54,17 @@ def target(room: Room, by: Principal, text: str, verb: str) -> Node:
     return reach(room.project, by, text, verb)
 
 
-async def ask(room: Room, by: Principal, request: Request) -> Answer:
-    """Ask the desk; returns when the answer is on disk."""
+def asked(room: Room, by: Principal, request: Request) -> Answer:
+    """Ask the desk; the answer may not be told before it is on disk."""
     answer = room.desk.ask(by, request)
     if answer.refusal is not None:
         raise RefusedError(answer.refusal)
+    return answer
+
+
+async def ask(room: Room, by: Principal, request: Request) -> Answer:
+    """Ask the desk; returns when the answer is on disk."""
+    answer = asked(room, by, request)
     await answer.durable.wait()
     return answer
 

@@ -19,11 +19,11 @@ from supervisor.core.refusals import RefusedError
 from supervisor.doors import check, wire
 from supervisor.doors.outbox import Outbox
 from supervisor.doors.service import Call, Caller, Service
+from supervisor.runtime import turn
 from supervisor.runtime.peers import CREDENTIALS
+from supervisor.runtime.turn import Pace
 
-_CHUNK: Final = 32 * 1024
-#: Lines taken before others get their turn.
-_LINES: Final = 32
+_CHUNK: Final = 64 * 1024
 _SCM_MAX_FD: Final = 253
 _CONTROL: Final = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(_SCM_MAX_FD * 4)
 
@@ -66,8 +66,11 @@ class Connection:
     """Answers one caller until it leaves. `converse` is its whole life; the socket and the caller are closed by
     whoever made them."""
 
-    def __init__(self, raw: socket.socket, sock: trio.socket.SocketType, caller: Caller, service: Service) -> None:
+    def __init__(
+        self, raw: socket.socket, sock: trio.socket.SocketType, caller: Caller, service: Service, pace: Pace
+    ) -> None:
         self._raw = raw
+        self._pace = pace
         self._sock = sock
         self._caller = caller
         self._service = service
@@ -110,10 +113,12 @@ class Connection:
                 self._service.on_foreign(self._caller.principal, foreign)
                 self._all.cancel()
                 return
-            for number, line in enumerate(splitter.feed(got.data), 1):
+            watch = turn.Watch()
+            for line in splitter.feed(got.data):
                 self._take(line)
-                if number % _LINES == 0:
-                    await trio.lowlevel.checkpoint()
+                if watch.over:
+                    await self._pace.keep()
+                    watch.again()
 
     def _foreign(self, got: Received) -> Principal | None:
         if got.pid is None or got.uid is None:
@@ -165,6 +170,7 @@ class Connection:
         self._working = False
 
     async def _answer(self, request: wire.Request) -> bytes:
+        await self._pace.keep()
         try:
             return wire.result(request.id, await self._ask(request))
         except wire.WireError as problem:
@@ -197,7 +203,7 @@ class Connection:
             self._refuse_the_rest()
         try:
             return await self._service.dispatch(
-                Call(principal, verb.name, request.params, notify, self._outbox.drained)
+                Call(principal, verb.name, request.params, notify, self._outbox.put, self._outbox.drained)
             )
         finally:
             self._following = False

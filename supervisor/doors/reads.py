@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,21 @@ import trio
 
 from supervisor.config import agents_toml
 from supervisor.core import save, view
-from supervisor.core.authority import Agent, Principal
-from supervisor.core.facts import Fact
-from supervisor.core.names import sees
+from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
 from supervisor.core.state import Node
+from supervisor.doors import feed, history, wire
+from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, find_room, target
+from supervisor.doors.changed import Changed
 from supervisor.doors.service import Call
-from supervisor.runtime import codec, transcript
-from supervisor.runtime.chain import Batch
+from supervisor.runtime import transcript, turn
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
 
-#: What `logs` and `events` show when no number is given.
+#: What `logs` shows when no number is given.
 LINES = 40
+#: One answer holds at most so many lines of a transcript, and so many bytes of them.
+MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024
 
 
 class Reads:
@@ -34,6 +35,8 @@ class Reads:
         self._projects = projects
         self._about = about
         self._personal = personal
+        self._changed = Changed()
+        self._feeds: dict[str, feed.Feed] = {}
         self.table = {
             "status": self.status,
             "tree": self.tree,
@@ -56,8 +59,13 @@ class Reads:
             rooms = [room for room in rooms if room.id == call.principal.project]
         faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
         for room in rooms:
-            faults += _garbled(room) + _unkept(room)
-        return self._about() | {"projects": [_project(room) for room in rooms if room.project.file], "faults": faults}
+            faults += _garbled(room) + _unkept(room) + _unlimited(room) + _put_off(room)
+        shown = [await self._project(room) for room in rooms if room.project.file]
+        return self._about() | {"projects": shown, "faults": faults}
+
+    async def _project(self, room: Room) -> Plain:
+        changed = await self._changed.since(room.project.file, room.project.sha256)
+        return _project(room) | {"changed": changed}
 
     async def tree(self, call: Call) -> Plain:
         """Who started whom."""
@@ -86,61 +94,37 @@ class Reads:
         """What an agent printed."""
         room, params = self._room(call)
         node = target(room, call.principal, params["agent"], "logs")
-        name = "stderr.log" if params.get("stderr") else "transcript.jsonl"
-        path = room.directory / "agents" / node.id / name
-        lines = [transcript.text(line) for line in transcript.tail(path, params.get("lines", LINES))]
+        path = room.directory / "agents" / node.id / ("stderr.log" if params.get("stderr") else "transcript.jsonl")
+        host = room.house.hosts.get(node.id)
+        printed = room.house.printed(node.id) if host is not None and params.get("follow") else None
+        follower = transcript.Follower(printed.stderr if params.get("stderr") else printed.stdout) if printed else None
+        found = await aside(lambda: _tail(path, params.get("lines", LINES)))
         if not params.get("follow"):
-            return {"lines": lines}
-        for line in lines:
-            call.notify({"line": line})
-        if node.id not in room.house.hosts:
-            return {"lines": []}
-        printed = room.house.printed(node.id)
-        follower = transcript.Follower(printed.stderr if params.get("stderr") else printed.stdout)
-        while fresh := await follower.lines():
-            for raw in fresh:
-                call.notify({"line": transcript.text(raw)})
-            await call.drained()
+            return {"lines": found}
+        await _print(call, found)
+        while follower is not None and (fresh := await follower.lines()):
+            await _print(call, map(transcript.text, fresh))
         return {"lines": []}
 
     async def events(self, call: Call) -> Plain:
         """The facts of the journal, newest last; an agent sees those of its own branch."""
         room, params = self._room(call)
         since = params.get("since")
-        batches = [batch for batch in room.desk.recent if since is None or batch.seq >= since]
-        events = [event for batch in batches for event in _events(room, call.principal, batch)]
-        if since is None:
-            events = events[-LINES:]
         if not params.get("follow"):
-            return {"events": events}
-        waiting: list[Batch] = []
-        come = trio.Event()
-
-        def see(batch: Batch) -> None:
-            waiting.append(batch)
-            come.set()
-
-        unfollow = room.desk.follow(see)
+            return await history.page(room, call.principal, since)
+        await history.tell(room, call, since)
+        leave = self._feeds.setdefault(room.id, feed.Feed(room)).follow(call.principal, call.relay)
         try:
-            for event in events:
-                call.notify(event)
-            await call.drained()
-            while True:
-                await come.wait()
-                come = trio.Event()
-                for batch in waiting:
-                    for event in _events(room, call.principal, batch):
-                        call.notify(event)
-                waiting.clear()
+            await trio.sleep_forever()
         finally:
-            unfollow()
+            leave()
 
     async def config(self, call: Call) -> Plain:
         """Each value of the accepted content, with its origin."""
         room, _ = self._room(call)
         content = (room.directory / ACCEPTED).read_text("utf-8")
         file = room.project.file
-        loaded = await trio.to_thread.run_sync(lambda: agents_toml.parse(content, file, personal=self._personal))
+        loaded = await aside(lambda: agents_toml.parse(content, file, personal=self._personal))
         return {"values": agents_toml.explain(loaded)}
 
     async def save(self, call: Call) -> Plain:
@@ -148,7 +132,8 @@ class Reads:
         room, _ = self._room(call)
         if room.project.fleet is None:
             raise refuse("down", "the project has no accepted content yet")
-        return {"content": agents_toml.dump(save.as_fleet(room.project, room.project.fleet))}
+        live = save.as_fleet(room.project, room.project.fleet)
+        return {"content": await aside(lambda: agents_toml.dump(live))}
 
 
 def _project(room: Room) -> Plain:
@@ -159,18 +144,13 @@ def _project(room: Room) -> Plain:
         "file": project.file,
         "state": "up" if project.wanted else "down",
         "agents": project.living,
-        "journal": {"seq": room.desk.journal.seq, "head": room.desk.journal.head},
+        "journal": {
+            "seq": room.desk.journal.durable,
+            "head": room.desk.journal.head,
+            "segment": room.desk.journal.segment,
+        },
         "refused": project.refused + room.desk.unrecorded,
-        "changed": _changed(project.file, project.sha256),
     }
-
-
-def _changed(file: str, sha256: str) -> bool | None:
-    """Whether the file differs from what was accepted; None where it cannot be read."""
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest() != sha256
-    except OSError:
-        return None
 
 
 def _garbled(room: Room) -> list[Plain]:
@@ -181,7 +161,7 @@ def _garbled(room: Room) -> list[Plain]:
     ]
 
 
-def _unkept(room: Room) -> list[Plain]:
+def _unlimited(room: Room) -> list[Plain]:
     """Limits that the kernel does not keep here: one fault a reason, however many agents have them."""
     by_reason: dict[str, list[Node]] = {}
     for agent, host in room.house.hosts.items():
@@ -196,16 +176,46 @@ def _unkept(room: Room) -> list[Plain]:
     return found
 
 
-def _events(room: Room, by: Principal, batch: Batch) -> list[Plain]:
+def _unkept(room: Room) -> list[Plain]:
+    agents = room.project.agents
     return [
-        {"seq": batch.seq, "at": batch.at, "by": batch.by} | codec.dump(fact)
-        for fact in batch.facts
-        if _seen(room, by, fact)
+        {"at": agents[agent].since, "where": f"{agents[agent].name} ({agent})", "what": why}
+        for agent, why in room.house.unkept()
+        if agent in agents
     ]
 
 
-def _seen(room: Room, by: Principal, fact: Fact) -> bool:
-    if not isinstance(by, Agent):
-        return True
-    node = room.project.agents.get(getattr(fact, "agent", ""))
-    return node is not None and sees(room.project, by, node) and room.project.within(node, by.agent)
+def _put_off(room: Room) -> list[Plain]:
+    """What a disk did not take, and cost no fact."""
+    journal = room.desk.journal
+    return (
+        [{"at": None, "where": f"journal of {room.project.name}", "what": journal.trouble}] if journal.trouble else []
+    )
+
+
+def _tail(path: Path, count: int) -> list[str]:
+    """The last lines, as many as are asked for and as one answer holds."""
+    found: list[str] = []
+    size = 0
+    for line in reversed(transcript.tail(path, min(count, MOST_LINES))):
+        size += len(line)
+        if size > MOST_BYTES and found:
+            break
+        found.append(transcript.text(line))
+    return found[::-1]
+
+
+async def _print(call: Call, lines: Iterable[str]) -> None:
+    """Send lines in pieces, no faster than they are read."""
+    piece: list[bytes] = []
+    watch = turn.Watch()
+    for line in lines:
+        piece.append(wire.notification("logs", {"line": line}))
+        if watch.over:
+            call.relay(b"".join(piece))
+            piece.clear()
+            await call.drained()
+            await trio.lowlevel.checkpoint()
+            watch.again()
+    call.relay(b"".join(piece))
+    await call.drained()

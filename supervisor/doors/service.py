@@ -32,13 +32,14 @@ class Caller(Protocol):
 @frozen
 class Call:
     """One admitted request. `notify` sends one line of an answer that goes on, without waiting: who does not read
-    loses the connection, and with it this call. `drained` waits until what was sent is with the kernel, for replaying
-    much at once."""
+    loses the connection, and with it this call. `relay` sends such lines as `wire.notification` made them. `drained`
+    waits until what was sent is with the kernel, for replaying much at once."""
 
     principal: Principal
     verb: str
     params: dict[str, object]
     notify: Callable[[dict[str, object]], None] = field(repr=False)
+    relay: Callable[[bytes], None] = field(repr=False)
     drained: Callable[[], Awaitable[None]] = field(repr=False)
 
 
@@ -54,7 +55,9 @@ class Limits:
     #: none
     outbox: int = 4 << 20
     stall: float = 30.0
-    #: connections of the operator, of one agent, of all nobodies; and of all but the operator
+    #: connections of one process; of the operator; of one agent, of all nobodies; and of all but the operator
+    process: int = 64
+    operators: int = 1024
     each: int = 64
     others: int = 512
 

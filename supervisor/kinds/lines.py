@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import cast
 
-from supervisor.core.facts import Blocked, Fact, Input, Outcome, Ready, Said, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.facts import Blocked, Fact, Input, Outcome, Read, Ready, Said, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Scope, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import fields
@@ -34,10 +34,11 @@ class LinesConversation:
     def __init__(self, seat: Seat, *, at_once: bool = True) -> None:
         self._seat = seat
         self._at_once = at_once
-        self._ready: tuple[str, str] | None = None
+        self._ready: tuple[str, str, bool] | None = None
         self._introduced = False
         self._speaks = not at_once
         self._unanswered: set[str] = set()
+        self._unread: list[str] = []
         self._turn = self._started = False
         self._tells_turns = False
         self._queue: list[bytes] = []
@@ -49,7 +50,7 @@ class LinesConversation:
     def open(self) -> list[Fact]:
         if not self._at_once:
             return []
-        self._ready = (self._seat.session, "")
+        self._ready = (self._seat.session, "", False)
         return [Ready(self._seat.agent, self._seat.run, session=self._seat.session)]
 
     def read(self, line: bytes) -> list[Fact]:
@@ -70,11 +71,14 @@ class LinesConversation:
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         for item in inputs:
             message: dict[str, object] = {"fleet": item.sort, "id": item.id, "text": item.text, "by": item.by}
+            if item.again:
+                message["again"] = True
             if not self._introduced:
                 message["you"] = self._you(words)
                 self._introduced = True
             self._say(message)
             self._unanswered.add(item.id)
+            self._unread.append(item.id)
         self._turn = self._turn or bool(inputs)
 
     def interrupt(self) -> None:
@@ -105,13 +109,16 @@ class LinesConversation:
     # --- what the program says, a reader a word
 
     def _read_ready(self, said: dict[str, object]) -> list[Fact]:
-        known_session, known_model = self._ready or (self._seat.session, "")
+        known_session, known_model, known_tells = self._ready or (self._seat.session, "", False)
         session = fields.words(said, "session", known_session, most=_WORD)
         model = fields.words(said, "model", known_model, most=_WORD)
-        if self._ready == (session, model):
+        tells = said.get("turns", known_tells)
+        if not isinstance(tells, bool):
+            raise LineError("`turns` is neither true nor false")
+        if self._ready == (session, model, tells):
             return []
-        self._ready = (session, model)
-        return [Ready(self._seat.agent, self._seat.run, session=session, model=model)]
+        self._ready = (session, model, tells)
+        return [Ready(self._seat.agent, self._seat.run, session=session, model=model, tells=tells)]
 
     def _read_status(self, said: dict[str, object]) -> list[Fact]:
         last = fields.last_line(_needed(said, "text"))
@@ -145,7 +152,7 @@ class LinesConversation:
         self._tells_turns = True
         if state == "started":
             already, self._turn, self._started = self._started, True, True
-            return [] if already else [TurnStarted(self._seat.agent, self._seat.run)]
+            return [*self._begun(said), *([] if already else [TurnStarted(self._seat.agent, self._seat.run)])]
         outcome = _one_of(said, "outcome", _OUTCOMES, "ok")
         text, error = fields.words(said, "text"), fields.words(said, "error")
         answered = _ids(said)
@@ -155,6 +162,13 @@ class LinesConversation:
         if self._unanswered or not self._turn:
             return []
         return self._end(outcome, text, error)
+
+    def _begun(self, said: dict[str, object]) -> list[Fact]:
+        """Which texts it has begun with: those it names, else all that it was given."""
+        named = _ids(said)
+        begun = self._unread if named is None else [name for name in self._unread if name in named]
+        self._unread = [name for name in self._unread if name not in begun]
+        return [Read(self._seat.agent, self._seat.run, tuple(begun))] if begun else []
 
     def _read_done(self, said: dict[str, object]) -> list[Fact]:
         summary = fields.words(said, "summary")
@@ -180,6 +194,7 @@ class LinesConversation:
     def _end(self, outcome: str, text: str, error: str) -> list[Fact]:
         self._turn = self._started = False
         self._unanswered.clear()
+        self._unread.clear()
         return [TurnEnded(self._seat.agent, self._seat.run, cast("Outcome", outcome), text=text, error=error)]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from supervisor.core.facts import Blocked, Fact, Input, Outcome, Ready, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.facts import Blocked, Fact, Input, Outcome, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import fields, pi_lines
@@ -19,6 +19,8 @@ _SYSTEM = b'{"type":"message_end","message":{"role":"system"'
 _ANSWER = b'{"type":"message_end","message":{"role":"assistant"'
 #: What is only shown to people.
 _SHOWN = frozenset({"tool_execution_start", "auto_retry_start", "extension_error"})
+#: Said before a text that was given to a pi which ended before it was seen to begin with it.
+_AGAIN = "[fleet: given again, because your process ended before it was seen to begin with this]\n"
 #: What pi refuses a text with while it rewrites its conversation; the text is then said again afterwards.
 _COMPACTING = "compaction is in progress"
 
@@ -31,9 +33,9 @@ class PiConversation:
         self._number = 0
         self._queue: list[bytes] = []
         #: texts that pi has not yet answered for, by the id of their command
-        self._sent: dict[str, str] = {}
+        self._sent: dict[str, tuple[str, list[str]]] = {}
         #: texts that wait for the end of a compaction
-        self._held: list[str] = []
+        self._held: list[tuple[str, list[str]]] = []
         self._dialogs: set[str] = set()
         self._ready = self._running = self._settled = self._cut = self._compacting = False
         self._stop = self._text = self._error = self._refused = ""
@@ -69,9 +71,9 @@ class PiConversation:
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """All texts are one prompt, in their order: a prompt for each would cost a model call for each."""
-        texts = [item.text for item in inputs]
+        texts = [_AGAIN + item.text if item.again else item.text for item in inputs]
         if texts:
-            self._prompt("\n\n".join([words, *texts] if words else texts))
+            self._prompt("\n\n".join([words, *texts] if words else texts), [item.id for item in inputs])
 
     def interrupt(self) -> None:
         """An abort alone would go on with what is queued."""
@@ -104,13 +106,13 @@ class PiConversation:
         self._say({"id": name, "type": kind, **more})
         return name
 
-    def _prompt(self, text: str) -> None:
+    def _prompt(self, text: str, names: list[str]) -> None:
         if self._compacting:
-            self._held.append(text)
+            self._held.append((text, names))
             return
         # Said this way a text starts a turn when pi is idle and joins the running one when it is not; pi's
         # own `steer` would be queued when idle, and start nothing.
-        self._sent[self._command("prompt", message=text, streamingBehavior="steer")] = text
+        self._sent[self._command("prompt", message=text, streamingBehavior="steer")] = (text, names)
 
     # --- what pi says, a reader a type
 
@@ -167,8 +169,8 @@ class PiConversation:
 
     def _release(self) -> None:
         held, self._held = self._held, []
-        for text in held:
-            self._prompt(text)
+        for text, names in held:
+            self._prompt(text, names)
 
     def _agent_settled(self, said: dict[str, object]) -> list[Fact]:
         aborted = said.get("aborted") is True or self._stop == "aborted"
@@ -226,7 +228,7 @@ class PiConversation:
             session, model = fields.words(data, "sessionId"), pi_lines.model(data.get("model"))
             # A conversation that was killed before its first answer is not kept.
             fresh = data.get("messageCount") == 0
-            return [Ready(self._seat.agent, self._seat.run, session=session, model=model, fresh=fresh)]
+            return [Ready(self._seat.agent, self._seat.run, session=session, model=model, fresh=fresh, tells=True)]
         if command == "get_session_stats":
             percent = pi_lines.context(data.get("contextUsage"))
             full = Report("call", Usage(), context=percent)
@@ -238,17 +240,18 @@ class PiConversation:
         return []
 
     def _answered(self, said: dict[str, object], *, good: bool) -> list[Fact]:
-        text = self._sent.pop(fields.words(said, "id"), None)
-        if text is None:
+        sent = self._sent.pop(fields.words(said, "id"), None)
+        if sent is None:
             return []
         if good:
             data = said.get("data")
             # A command of pi's own starts no run, so none will settle.
             handled = isinstance(data, dict) and data.get("disposition") == "handled"
-            return self._end() if handled else []
+            read = Read(self._seat.agent, self._seat.run, tuple(sent[1]))
+            return [read, *(self._end() if handled else [])]
         error = fields.words(said, "error")
         if _COMPACTING in error:
-            self._held.append(text)
+            self._held.append(sent)
             if not self._compacting:
                 self._release()
             return []

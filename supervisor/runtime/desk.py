@@ -6,7 +6,8 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import trio
 from attrs import define, evolve, field
@@ -16,15 +17,18 @@ from supervisor.core.decide.gate import decide, take
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Born, Fact
 from supervisor.core.refusals import Refusal
-from supervisor.core.requests import VERB, Fork, Hold, Request, Stamp
+from supervisor.core.requests import VERB, Fork, Hold, Instruct, Request, Stamp, Start, Up
 from supervisor.core.state import Project
-from supervisor.runtime import turn
+from supervisor.runtime import points, turn
 from supervisor.runtime.allowance import Allowance
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.recent import Recent
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.recent import Recent
 from supervisor.runtime.refused import Refusals
 
+#: What a disk that is nearly full has no room for. All else goes on: it may be what makes room.
+NEW_WORK = (Fork, Instruct, Start, Up)
 #: Forks are counted over this many seconds.
 RATE_WINDOW = 60.0
 #: What the requests of one agent may add to the journal: this much at once, and this much a second (bytes).
@@ -45,12 +49,23 @@ class Answer:
 
 
 @define(eq=False)
-class _Watch:
+class Watch:
     """Someone waits for a condition; `answer` is the batch that made it true."""
 
     condition: Callable[[], bool]
+    answer: Answer
     met: trio.Event = field(factory=trio.Event)
-    answer: Answer = field(factory=Answer)
+
+    def look(self, answer: Answer) -> None:
+        """This happened: is it true now?"""
+        if not self.met.is_set() and self.condition():
+            self.answer = answer
+            self.met.set()
+
+    async def wait(self) -> None:
+        """Until it was true, and that is on disk."""
+        await self.met.wait()
+        await self.answer.durable.wait()
 
 
 @define
@@ -86,7 +101,7 @@ class Desk:
         self._work = trio.Event()
         self._newest = Answer()
         self._newest.durable.set()
-        self._watches: dict[str, set[_Watch]] = {}
+        self._watches: dict[str, set[Watch]] = {}
         self._followers: set[Callable[[Batch], None]] = set()
         self._forks: dict[str, deque[float]] = {}
         self._refusals = Refusals()
@@ -107,7 +122,7 @@ class Desk:
                 flush()
         stamp = self._stamp(str(by))
         moment = Moment.of(self.project, stamp)
-        refusal = (self._admit_work() if isinstance(request, Fork) else None) or self._too_much(by)
+        refusal = (self._admit_work() if isinstance(request, NEW_WORK) else None) or self._too_much(by)
         decided = refusal or decide(self.project, by, request, moment)
         if isinstance(decided, Refusal):
             return self._refuse(str(by), VERB[type(request)], decided)
@@ -125,6 +140,7 @@ class Desk:
 
     def observe(self, *facts: Fact) -> Answer:
         """Take what happened."""
+        points.reach("observing", facts)
         stamp = self._stamp("fleet")
         taken = take(self.project, list(facts), Moment.of(self.project, stamp))
         return self._record("fleet", taken, stamp.at)
@@ -163,6 +179,7 @@ class Desk:
         if not taken:
             # Nothing new, but what it rests on may still be on its way to the disk.
             return Answer(seq=self.journal.seq, durable=self._newest.durable)
+        points.reach("decided", taken)
         answer = Answer(facts=tuple(taken))
         if self.journal.fault is not None:
             return answer  # the disk failed and the daemon ends: this never was, and nobody acts on it
@@ -171,6 +188,7 @@ class Desk:
         line = self.journal.encode(batch)
         answer.seq, answer.size = self.journal.seq, len(line)
         self._waiting.append(_Open(evolve(batch, seq=answer.seq), line, answer))
+        points.reach("appended", taken)
         self._work.set()
         self._look(answer)
         return answer
@@ -178,10 +196,7 @@ class Desk:
     def _look(self, answer: Answer) -> None:
         for agent in {getattr(fact, "agent", "") for fact in answer.facts} & self._watches.keys():
             for watch in tuple(self._watches[agent]):
-                if watch.condition():
-                    watch.answer = answer
-                    watch.met.set()
-                    self._watches[agent].discard(watch)
+                watch.look(answer)
 
     # --- durability
 
@@ -191,7 +206,11 @@ class Desk:
         while True:
             await self._work.wait()
             self._work = trio.Event()
+            # What is decided while the disk is busy belongs to the next segment: the state is taken now.
+            seq, state = self.journal.seq, snapshot.copied(self.project) if self.journal.full() else None
             await self._flush()
+            if state is not None:
+                await trio.to_thread.run_sync(self.journal.rotate, state, seq)
 
     async def _flush(self) -> None:
         ready, self._waiting = self._waiting, []
@@ -199,11 +218,12 @@ class Desk:
             return
         with trio.CancelScope(shield=True):  # what was taken from `_waiting` is written, acted on and answered
             await trio.to_thread.run_sync(self.journal.write, [item.line for item in ready])
+            for item in ready:
+                points.reach("flushed", item.batch.facts)
             await self._settle(ready)
 
     async def _settle(self, ready: list[_Open]) -> None:
         """These are on disk: act, answer and tell, in order."""
-        touched: set[str] = set()
         watch = turn.Watch()
         for item in ready:
             if watch.over:
@@ -212,6 +232,7 @@ class Desk:
             self.recent.append(item.batch, len(item.line))
             for fact in item.batch.facts:
                 self._act(fact)
+            points.reach("acted", item.batch.facts)
             item.answer.durable.set()
             for follower in tuple(self._followers):
                 follower(item.batch)
@@ -229,19 +250,24 @@ class Desk:
         return lambda: self._followers.discard(follower)
 
     async def until(self, agent: str, condition: Callable[[], bool]) -> None:
-        """Wait until a fact about the agent made the condition true (asked at once, then at each), durably. What is true
-        for a moment only counts."""
-        watch = _Watch(condition, answer=self._newest)
-        if not condition():
-            watches = self._watches.setdefault(agent, set())
-            watches.add(watch)
-            try:
-                await watch.met.wait()
-            finally:
-                watches.discard(watch)
-                if not watches and self._watches.get(agent) is watches:
-                    del self._watches[agent]
-        await watch.answer.durable.wait()
+        """Wait until the condition was true at a fact about the agent (or is by now), durably."""
+        with self.watch(agent, condition) as watch:
+            await watch.wait()
+
+    @contextmanager
+    def watch(self, agent: str, condition: Callable[[], bool]) -> Iterator[Watch]:
+        """Looks at the condition now and at each fact about the agent: what is true for a moment only counts. Who asked
+        for what makes it true begins to watch before it awaits anything."""
+        watch = Watch(condition, self._newest)
+        watches = self._watches.setdefault(agent, set())
+        watches.add(watch)
+        try:
+            watch.look(self._newest)
+            yield watch
+        finally:
+            watches.discard(watch)
+            if not watches and self._watches.get(agent) is watches:
+                del self._watches[agent]
 
     @staticmethod
     def born(answer: Answer) -> list[Born]:

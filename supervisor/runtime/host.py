@@ -11,8 +11,9 @@ import trio
 
 from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
 from supervisor.core.state import Node
-from supervisor.runtime.containment import Cell
-from supervisor.runtime.ladder import KILL_WITHIN, Clock
+from supervisor.runtime import points
+from supervisor.runtime.containment.cell import Cell
+from supervisor.runtime.containment.ladder import KILL_WITHIN, Clock
 from supervisor.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -169,6 +170,7 @@ class Host:
             if not self.parent.children:
                 self.parent.childless.set()
         self.house.left(self)
+        points.reach("left")
         self.done.set()
 
     async def _runs(self) -> None:
@@ -187,8 +189,8 @@ class Host:
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
         try:
-            cell = self.place()
             async with self.house.spawning:
+                cell = self.place()
                 if not self._awaited(fact):
                     return
                 if fact.run <= self._unwanted:

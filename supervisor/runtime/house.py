@@ -15,8 +15,8 @@ from supervisor.core.spec import KindSpec
 from supervisor.core.state import Node
 from supervisor.kinds.kind import Launch, Seat
 from supervisor.kinds.table import KINDS
-from supervisor.runtime import environment
-from supervisor.runtime.containment import Cell, Containment
+from supervisor.runtime import environment, points
+from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
@@ -24,12 +24,15 @@ from supervisor.runtime.run import Run
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
+#: What an agent printed, in its home.
+TRANSCRIPT = "transcript.jsonl"
+
 
 class Printed:
     """The two transcripts of an agent."""
 
     def __init__(self, home: Path) -> None:
-        self.stdout = Transcript(home / "transcript.jsonl")
+        self.stdout = Transcript(home / TRANSCRIPT)
         self.stderr = Transcript(home / "stderr.log")
 
     def close(self) -> None:
@@ -132,7 +135,13 @@ class House:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
         if host is not None and node is not None and host.run is not None and host.run.number == fact.run:
             inputs = tuple(item for item in node.handed if item.id in fact.inputs)
-            host.hand(inputs, words.introduction(self.desk.project, node) if fact.introduce else "")
+            host.hand(inputs, self._introduction(node) if fact.introduce else "")
+
+    def _introduction(self, node: Node) -> str:
+        told = words.introduction(self.desk.project, node)
+        if not node.talk.abandoned:
+            return told
+        return f"{told}\n{words.continuation(node, str(self.home(node.id) / TRANSCRIPT))}"
 
     def _back_off(self, fact: facts.BackedOff) -> None:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
@@ -164,6 +173,7 @@ class House:
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
         cell.limit(spec.resources)
+        points.reach("spawning")
         try:
             process = cell.spawn(
                 launch.argv,
@@ -176,6 +186,7 @@ class House:
         except BaseException:
             stderr.close()
             raise
+        points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
         heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
@@ -211,6 +222,15 @@ class House:
         if agent not in self._printed:
             self._printed[agent] = Printed(self.home(agent))
         return self._printed[agent]
+
+    def unkept(self) -> list[tuple[str, str]]:
+        """Whose output the disk does not take, and why."""
+        return [
+            (agent, f"{kept.fault}; {kept.lost} bytes of its output are lost")
+            for agent, printed in self._printed.items()
+            for kept in (printed.stdout, printed.stderr)
+            if kept.fault
+        ]
 
     def ended(self, run: Run) -> None:
         """A run is over: its process names nobody any more."""

@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from supervisor.core import facts
-from supervisor.core.apply import apply
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import Refusal, refuse
 from supervisor.core.state import Project
-from supervisor.runtime.containment import Containment
+from supervisor.runtime.containment.cell import Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.house import House
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.recent import MOST
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.recent import MOST
 
 #: Below this many free bytes on the state directory's disk no new work is taken (DESIGN 10).
 LOW_DISK = 32 * 1024 * 1024
@@ -42,6 +41,8 @@ class Room:
     directory: Path
     desk: Desk
     house: House
+    #: one content is accepted and kept after the other
+    accepting: trio.Lock = field(factory=trio.Lock)
 
     @property
     def project(self) -> Project:
@@ -84,14 +85,11 @@ class Projects:
     def open(self, project_id: str) -> Room:
         """Open a project and bring back what is wanted. Raises JournalError where its journal cannot be opened."""
         directory = self.state / project_id
-        journal, batches, cut = Journal.open(directory, project_id)
-        project = Project(project_id)
-        for batch in batches:
-            for fact in batch.facts:
-                apply(project, fact, batch.at)
+        journal, past, cut = Journal.open(directory, project_id)
+        project = past.project()
         house = House(directory, self.instance, self.containment, self._tools, self._nursery, self.fault, self.runs)
         house.desk = desk = Desk(project, journal, house.act, self._next_agent, self._room_to_work)
-        for batch in batches[-MOST:]:
+        for batch in past.batches[-MOST:]:
             desk.recent.append(batch, len(repr(batch)))  # about what it takes in the journal
         room = self.rooms[project_id] = Room(project_id, directory, desk, house)
         self._nursery.start_soon(desk.run, name=f"flusher of {project_id}")

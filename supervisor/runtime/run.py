@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import trio
 
-from supervisor.core.facts import Exited, Garbled, Input, Killed, Unstarted
+from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, TurnEnded, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
-from supervisor.runtime import turn
-from supervisor.runtime.containment import Cell
+from supervisor.runtime import points, turn
+from supervisor.runtime.containment.cell import Cell
+from supervisor.runtime.containment.ladder import end
 from supervisor.runtime.heard import Heard
-from supervisor.runtime.ladder import end
 from supervisor.runtime.sieve import Overlong, Sieve
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
@@ -62,6 +62,8 @@ class Run:
         self._last_byte = self.begun
         self._sieve = Sieve(kind.mark, LINE_LIMIT)
         self._unread = False
+        self._hearing = False  # bytes were read, and wait for their turn
+        self._given: set[str] = set()
         self._empty = trio.Event()
         self._taken = trio.Event()
         self._until = float("-inf")
@@ -86,6 +88,8 @@ class Run:
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Give texts to the program."""
+        points.reach("handing")
+        self._given = self._decided() & (self._given | {item.id for item in inputs})
         self.talk.hand(inputs, words)
         self._queue()
 
@@ -111,6 +115,7 @@ class Run:
                         await self.process.stdin.send_all(data)
                         del self._unsent[: len(data)]
                         self._taken.set()
+                        points.reach("handed")
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     break  # it closed its stdin; what it did not read stays undelivered with it
             await self.process.stdin.aclose()
@@ -139,7 +144,9 @@ class Run:
         with self._scopes[1]:
             try:
                 while chunk := bytes(await self.process.stdout.receive_some(CHUNK)):
+                    self._hearing = True
                     await self._hear(chunk)
+                    self._hearing = False
                     await self._slow_down()
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 pass  # reset by its death: the same as the end
@@ -180,8 +187,19 @@ class Run:
         if isinstance(line, Overlong):
             self._overlong(line)
         else:
-            self.heard.take(self.talk.read(line))
-            self._queue()
+            self._take(self.talk.read(line))
+
+    def _take(self, said: list[Fact]) -> None:
+        # What was decided to be handed reaches the program only when it is on disk: a turn that ends before is another.
+        if any(isinstance(fact, TurnEnded) for fact in said) and not self._decided() <= self._given:
+            said = [fact for fact in said if not isinstance(fact, TurnEnded)]
+        self.heard.take(said)
+        self._queue()
+
+    def _decided(self) -> set[str]:
+        """The texts that the program has by now, for all that the core knows."""
+        node = self.heard.desk.project.agents.get(self.agent)
+        return {item.id for item in node.handed} if node is not None and node.run == self.number else set()
 
     def _overlong(self, line: Overlong) -> None:
         if line.head:
@@ -205,6 +223,7 @@ class Run:
 
     async def finish(self, *, until: float | None) -> None:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
+        points.reach("ending")
         polite = self.polite if until is not None and self.talk.polite else None
         self._until = trio.current_time() + LEFTOVERS if until is None else until
         try:
@@ -212,8 +231,10 @@ class Run:
             self._empty.set()
             self._taken.set()
             await self._drain()
-            self._last_words()
-            self.heard.flush(await self._exit(killed, unkillable))
+            async with turn.mine():
+                self._last_words()
+                points.reach("emptied")
+                self.heard.flush(await self._exit(killed, unkillable))
         finally:
             for scope in self._scopes:
                 scope.cancel()
@@ -233,7 +254,7 @@ class Run:
                 try:
                     return await end(self.process, self.cell, polite=polite, until=self._until)
                 except OSError:
-                    # Not a descriptor left to look with: one is held for the leader, the rest ends when others are free.
+                    # Not a descriptor left to look with: the leader's is held, the rest ends when others are free.
                     self.process.signal(signal.SIGKILL)
                     self._until = trio.current_time()
                     await trio.sleep(SILENCE)
@@ -263,6 +284,9 @@ class Run:
     async def _drain(self) -> None:
         self._last_byte = trio.current_time()
         with trio.move_on_after(LAST_WORDS):
-            while not self.at_end.is_set() and (left := self._last_byte + SILENCE - trio.current_time()) > 0:
-                with trio.move_on_after(left):
+            while not self.at_end.is_set():
+                silent = 0.0 if self._hearing else trio.current_time() - self._last_byte
+                if silent >= SILENCE:
+                    return
+                with trio.move_on_after(SILENCE - silent):
                     await self.at_end.wait()

@@ -23,13 +23,14 @@ class Stderr:
     async def pump(self) -> None:
         """Once the run is spawned: keep what it says, to the end of all who hold the pipe."""
         self._hand_over()
-        while True:
-            try:
-                async with turn.mine():  # a flood may not keep others from their turn
-                    if not self._read():
-                        return
-            except BlockingIOError:
-                await trio.lowlevel.wait_readable(self._ours)
+        with contextlib.suppress(trio.ClosedResourceError):
+            while True:
+                try:
+                    async with turn.mine():  # a flood may not keep others from their turn
+                        if self._ours < 0 or not self._read():
+                            return  # closed while it waited, or at its end
+                except BlockingIOError:
+                    await trio.lowlevel.wait_readable(self._ours)
 
     def close(self) -> None:
         """Keep what still lies in the pipe, and close it."""

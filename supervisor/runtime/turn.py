@@ -8,6 +8,18 @@ import trio
 #: How long a piece of work may take before others get their turn (seconds).
 PIECE = 0.002
 
+
+class Tick(trio.abc.Instrument):
+    """Counts the turns of the loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002  # trio calls it with this
+        self.count += 1
+
+
+_TICK: trio.lowlevel.RunVar[Tick] = trio.lowlevel.RunVar("tick")
 _LOCK: trio.lowlevel.RunVar[trio.Lock] = trio.lowlevel.RunVar("turn")
 
 
@@ -35,3 +47,32 @@ class Watch:
     def again(self) -> None:
         """Another piece begins."""
         self._until = trio.current_time() + PIECE
+
+
+class Pace:
+    """One caller's: of all that it asks at once, one piece begins in each turn of the loop."""
+
+    def __init__(self) -> None:
+        self._last = -1
+        self._lock = trio.Lock()
+
+    async def keep(self) -> None:
+        """Returns when a piece may begin, at once if none has in this turn."""
+        tick = _tick()
+        if self._last != tick.count and not self._lock.locked():
+            self._last = tick.count
+            return
+        async with self._lock:
+            while self._last == tick.count:
+                await trio.lowlevel.checkpoint()
+            self._last = tick.count
+
+
+def _tick() -> Tick:
+    try:
+        return _TICK.get()
+    except LookupError:
+        tick = Tick()
+        trio.lowlevel.add_instrument(tick)
+        _TICK.set(tick)
+        return tick

@@ -70,6 +70,8 @@ class Agent:
         """One input from its start to its end."""
         name, text = message["id"], message["text"]
         self.inputs, self.reply = [name], ""
+        if message.get("words"):
+            self.memory.note("told", name)
         self.values |= {"id": name, "text": text, "seen": " ".join(self.memory.inputs), "answer": ""}
         self.inbox.busy = True
         self.say("turn", state="started", inputs=self.inputs)
@@ -100,9 +102,11 @@ class Agent:
         if self.start:
             self.play(self.start)
         if self.model:
-            self.say("ready", session=self.memory.session, model=self.model)
+            self.say("ready", session=self.memory.session, turns=True, model=self.model)
         else:  # by hand, so that an agent that is never given anything never loads json
-            self.write(f'{{"fleet":"ready","session":"{self.memory.session}"}}\n'.encode())
+            self.write(f'{{"fleet":"ready","session":"{self.memory.session}","turns":true}}\n'.encode())
+        if self.memory.spent:  # what was said of it in earlier runs may not have been heard
+            self.say("usage", scope="total", epoch=self.memory.session, **self.memory.spent)
         while True:
             self.turn(self.inbox.next())
 

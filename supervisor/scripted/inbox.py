@@ -79,4 +79,6 @@ class Inbox:
             if message.get("fleet") == "interrupt":
                 self._cut = True
             else:
+                you = message.pop("you", None)
+                message["words"] = you.get("words", "") if isinstance(you, dict) else ""
                 self.waiting.append(message)

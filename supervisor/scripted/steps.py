@@ -52,6 +52,8 @@ def _spend(agent: Agent, step: Step) -> None:
         usage["id"] = f"{agent.memory.session}.{agent.memory.run}.{agent.calls}"
     if agent.model:
         usage["model"] = agent.model
+    if scope == "call" and not numbers.keys() & {"id", "epoch"} and agent.memory.spend(numbers):
+        usage["epoch"] = agent.memory.session
     agent.last_usage = usage | numbers
     agent.say("usage", **agent.last_usage)
 
@@ -81,6 +83,7 @@ def _block(agent: Agent, step: Step) -> None:
     message = agent.inbox.next()
     agent.memory.take(message["id"])
     agent.inputs.append(message["id"])
+    agent.say("turn", state="started", inputs=[message["id"]])
     agent.values["answer"] = message["text"]
 
 

@@ -58,7 +58,7 @@ def test_a_refusal_says_the_numbers_and_whom_to_ask_for_what_and_is_json_on_dema
     [
         ({"code": "rights", "field": "tools", "asked": "bash, web", "ask": "a1"}, "--tool bash --tool web"),
         (
-            {"code": "rights", "field": "fork", "asked": "yes", "ask": "a1", "agent": "tests"},
+            {"code": "rights", "field": "fork", "asked": "yes", "ask": "a1", "holder": "tests"},
             "grant tests --may-fork yes",
         ),
         ({"code": "bound", "field": "children", "asked": 1, "held": 4, "used": 4, "ask": "operator"}, "--children 5"),

@@ -15,7 +15,7 @@ from supervisor.core.spec import Declared, Fleet, KindSpec, Spec
 from supervisor.core.state import Project
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
-from supervisor.runtime.journal import Journal
+from supervisor.runtime.journal.journal import Journal
 
 FLEET = Fleet(
     "p",
@@ -39,7 +39,7 @@ async def test_usage_that_waits_for_more_is_booked_before_a_budget_is_asked_for(
     assert desk.ask(Operator(), Up("/p/agents.toml", "", "", FLEET)).refusal is None
     desk.observe(facts.Started("a1", 1, 4000, 1), facts.Ready("a1", 1))
     later: list[float] = []
-    heard = Heard(desk, "a1", lambda delay, _call: later.append(delay))
+    heard = Heard(desk, "a1", lambda delay, _call: later.append(delay), complain=lambda _words: None)
     heard.take([facts.Spent("a1", 1, (Report("call", Usage(input=200)),))])
     assert later, "it waits"
     assert desk.project.agents["a1"].own.input == 0

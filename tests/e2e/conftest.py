@@ -1,5 +1,5 @@
 """Fixtures for whole fleets: a daemon of each tier, and a stage to run programs as its agents. Most tests share one
-daemon of their tier and have a project each, as a person's would; those that end it or look at it alone have their own."""
+daemon of their tier and have a project each, as a person's would; those that end it have their own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -104,9 +105,20 @@ async def stage(shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             shared.stop(signal.SIGKILL)  # others cannot use it any more
 
 
+@asynccontextmanager
+async def start_daemon(tier: str, at: Path, environment: Mapping[str, str] | None = None) -> AsyncIterator[Stage]:
+    """A daemon of one's own, ended in order."""
+    kept = dict(os.environ)
+    with trio.fail_after(3 * PATIENCE):
+        os.environ.update(environment or {})
+        async with running(at, tier) as fleet:
+            os.environ.clear()
+            os.environ.update(kept)
+            yield Stage(fleet, at)
+
+
 @pytest.fixture
 async def alone(tier: str, tmp_path: Path) -> AsyncIterator[Stage]:
     """A daemon of one's own."""
-    with trio.fail_after(3 * PATIENCE):
-        async with running(tmp_path, tier) as fleet:
-            yield Stage(fleet, tmp_path)
+    async with start_daemon(tier, tmp_path) as stage:
+        yield stage

@@ -80,7 +80,7 @@ class Stage:
         """Wait until the agent printed so many lines that begin with the word; their remainders."""
 
         def found() -> list[str]:
-            lines = [line for line in self.printed(agent).decode(errors="replace").split("\n")[:-1]]
+            lines = self.printed(agent).decode(errors="replace").split("\n")[:-1]
             rest = [line.removeprefix(word).strip() for line in lines if line.startswith(word)]
             return rest if len(rest) >= times else []
 
@@ -94,8 +94,8 @@ class Stage:
 
     async def fork(self, kind: str = "sleep", **params: Any) -> dict[str, Any]:
         """Start an agent, and wait until it is ready; its id and name."""
-        answer: dict[str, Any] = await self.fleet.call("fork", kind=kind, wait=True, **params)
-        return answer["agent"]
+        agent: dict[str, Any] = (await self.fleet.call("fork", kind=kind, wait=True, **params))["agent"]
+        return agent
 
     async def standing(self, *names: str) -> dict[str, dict[str, Any]]:
         """The tree once all of these are ready."""
@@ -124,6 +124,11 @@ class Stage:
         await eventually(lambda: not self.below(), within, f"nothing is left below the daemon: {self.below()}")
 
 
+def three_only(pid: int) -> bool:
+    """Does the process hold fds 0, 1 and 2 and no other?"""
+    return set(open_fds(pid)) == {0, 1, 2}
+
+
 def terminated(pid: int) -> bool:
     """Is the process gone, its zombie too?"""
     return seen(pid) is None
@@ -134,6 +139,11 @@ async def at_once(calls: Iterable[Any]) -> None:
     async with trio.open_nursery() as nursery:
         for call in calls:
             nursery.start_soon(call)
+
+
+def lines_of(path: str) -> list[str]:
+    """The lines of a file, such as one of /proc."""
+    return Path(path).read_text("utf-8").splitlines()
 
 
 def open_fds(pid: int) -> dict[int, str]:

@@ -65,7 +65,7 @@ class Counted:
 
 async def test_agents_that_come_and_go_with_escaping_descendants_leave_nothing(alone: Stage) -> None:
     stage = alone
-    await stage.fleet.up(project(stage.sh("escaping", ESCAPING), "[agents.lead]", limits="agents = 100000\n", grace="5s"))
+    await stage.fleet.up(project(stage.sh("escaping", ESCAPING), "[agents.lead]", grace="5s"))
     await stage.standing("lead")
     before = await Counted.settled(stage)
 

@@ -1,5 +1,5 @@
-"""Who speaks, with everything real: an unprivileged user's daemon, agents that run `supervisorctl` in their own shells, and no
-token, id or secret passed to any of them."""
+"""Who speaks, with everything real: an unprivileged user's daemon, agents that run `supervisorctl` in their own shells,
+and no token, id or secret passed to any of them."""
 
 from __future__ import annotations
 

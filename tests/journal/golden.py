@@ -12,8 +12,9 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import attrs
 
 from supervisor.core.facts import Fact
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import NAME, Journal
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import NAME
 from tests.facts import all_facts
 
 GOLDEN = Path(__file__).with_name("golden.jsonl")
@@ -52,8 +53,8 @@ def main() -> None:
         directory = Path(name)
         if GOLDEN.exists():
             (directory / NAME).write_bytes(GOLDEN.read_bytes())
-        journal, batches, _ = Journal.open(directory, PROJECT)
-        known = {type(fact) for batch in batches for fact in batch.facts}
+        journal, past, _ = Journal.open(directory, PROJECT)
+        known = {type(fact) for batch in past.batches for fact in batch.facts}
         added = []
         for kind in all_facts():
             if kind not in known:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.facts import Spoke
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal, JournalError, verify
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal, JournalError
+from supervisor.runtime.journal.verify import verify
 from tests.house import eventually_sync
 
 PROJECT = "demo-0123abcd"
@@ -20,9 +21,9 @@ PROJECT = "demo-0123abcd"
 WRITER = """
 import sys, pathlib
 from supervisor.core.facts import Spoke
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
-journal, batches, cut = Journal.open(pathlib.Path(sys.argv[1]), "demo-0123abcd")
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
+journal, _, cut = Journal.open(pathlib.Path(sys.argv[1]), "demo-0123abcd")
 print("open", journal.seq, cut, flush=True)
 while True:
     lines = [journal.encode(Batch(1.0, "fleet", (Spoke("a1", 1, "x" * 400_000),))) for _ in range(3)]
@@ -33,8 +34,9 @@ while True:
 FULL = """
 import resource, sys, pathlib
 from supervisor.core.facts import Spoke
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal, JournalError, verify
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal, JournalError
+from supervisor.runtime.journal.verify import verify
 directory = pathlib.Path(sys.argv[1])
 if sys.argv[2] == "limit":
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -78,8 +80,8 @@ def test_no_acknowledged_record_is_lost_when_the_writer_is_killed_mid_append(tmp
         verdict = verify(tmp_path)
         assert verdict.state == "open" or verdict.torn, verdict
         assert verdict.seq >= acknowledged
-    journal, batches, _ = Journal.open(tmp_path, PROJECT)
-    assert len(batches) >= acknowledged > 0
+    journal, past, _ = Journal.open(tmp_path, PROJECT)
+    assert len(past.batches) >= acknowledged > 0
     journal.close(1.0)
     assert verify(tmp_path).state == "closed"
 
@@ -120,7 +122,7 @@ def test_a_disk_that_cannot_sync_ends_the_journal(tmp_path: Path) -> None:
             JournalError, match="records 1 to 1 are not durable, what was written of them is left behind"
         ):
             journal.write([line])
-        assert os.read(ours, 1 << 16) == line
+        assert os.read(ours, 1 << 16).startswith(line)
         with pytest.raises(JournalError, match="not durable"):
             journal.encode(Batch(1.0, "fleet", ()))
         with pytest.raises(JournalError, match="not durable"):

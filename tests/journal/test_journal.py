@@ -16,14 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from supervisor.core.facts import Downed, Fact, Repaired, Spoke
-from supervisor.runtime.chain import LONGEST, NOTHING, Batch, Fault, records, seal
-from supervisor.runtime.journal import CUT, LOCK, NAME, Journal, JournalError, verify
+from supervisor.runtime.journal.chain import LONGEST, NOTHING, Batch, Fault, records, seal
+from supervisor.runtime.journal.journal import CUT, LOCK, Journal, JournalError
+from supervisor.runtime.journal.segments import NAME
+from supervisor.runtime.journal.verify import verify
 from tests.facts import all_facts, values
 
 PROJECT = "demo-0123abcd"
 OPENER = """
 import sys, pathlib
-from supervisor.runtime.journal import Journal
+from supervisor.runtime.journal.journal import Journal
 Journal.open(pathlib.Path(sys.argv[1]), "demo-0123abcd")
 """
 FACTS: st.SearchStrategy[tuple[Fact, ...]] = st.lists(st.one_of(*map(values, all_facts())), max_size=3).map(tuple)
@@ -38,9 +40,9 @@ def fill(directory: Path, count: int) -> Journal:
 
 
 def reopened(directory: Path) -> tuple[list[Batch], int]:
-    journal, batches, cut = Journal.open(directory, PROJECT)
+    journal, past, cut = Journal.open(directory, PROJECT)
     journal.abandon()
-    return batches, cut
+    return past.batches, cut
 
 
 @given(lives=st.lists(st.tuples(st.lists(FACTS, max_size=3), st.booleans()), min_size=1, max_size=3))
@@ -50,7 +52,8 @@ def test_every_life_reads_back_what_all_lives_before_it_wrote(lives: list[tuple[
         directory = Path(name)
         told: list[tuple[tuple[Fact, ...], bool]] = []
         for batches, orderly in lives:
-            journal, found, cut = Journal.open(directory, PROJECT)
+            journal, past, cut = Journal.open(directory, PROJECT)
+            found = past.batches
             assert [(batch.facts, batch.closed) for batch in found] == told
             assert [batch.seq for batch in found] == list(range(1, len(told) + 1))
             assert cut == 0
@@ -184,10 +187,10 @@ def test_a_record_broken_in_the_middle_refuses_to_open_and_changes_nothing(tmp_p
     lines[number] = lines[number].replace(b'"at":', b'"at" ')
     (tmp_path / NAME).write_bytes(b"".join(lines))
     for _ in range(2):
-        with pytest.raises(JournalError, match=f"broken at record {number}, line {number + 1}: no JSON"):
+        with pytest.raises(JournalError, match=f"broken at record {number}, journal.jsonl line {number + 1}: no JSON"):
             Journal.open(tmp_path, PROJECT)
     assert (tmp_path / NAME).read_bytes() == b"".join(lines)
-    assert str(verify(tmp_path)).startswith(f"broken at record {number}, line {number + 1}: no JSON")
+    assert str(verify(tmp_path)).startswith(f"broken at record {number}, {NAME} line {number + 1}: no JSON")
     assert verify(tmp_path).code == 1
 
 
@@ -206,18 +209,18 @@ def test_a_record_of_another_chain_is_found_though_its_number_fits(tmp_path: Pat
     fill(tmp_path / "theirs", 3).abandon()
     ours, theirs = ((tmp_path / name / NAME).read_bytes().splitlines(keepends=True) for name in ("ours", "theirs"))
     (tmp_path / "ours" / NAME).write_bytes(b"".join([*ours[:2], *theirs[2:]]))
-    assert str(verify(tmp_path / "ours")).startswith("broken at record 2, line 3: prev is ")
+    assert str(verify(tmp_path / "ours")).startswith("broken at record 2, journal.jsonl line 3: prev is ")
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"facts": [{"fact": "Sold", "agent": "a1"}]}, "record 1, line 2: 'Sold' is no fact"),
-        ({"facts": [{"fact": "Repaired", "bytes": 1, "why": "x"}]}, "record 1, line 2: .*why"),
-        ({"facts": {}}, "record 1, line 2: facts is no list"),
-        ({"closed": True}, "record 1, line 2: closed"),
-        ({"seq": 1.0}, "record 1, line 2: seq is 1.0"),
-        ({"note": "x"}, "record 1, line 2: missing or unknown members: note"),
+        ({"facts": [{"fact": "Sold", "agent": "a1"}]}, "record 1, journal.jsonl line 2: 'Sold' is no fact"),
+        ({"facts": [{"fact": "Repaired", "bytes": 1, "why": "x"}]}, "record 1, journal.jsonl line 2: .*why"),
+        ({"facts": {}}, "record 1, journal.jsonl line 2: facts is no list"),
+        ({"closed": True}, "record 1, journal.jsonl line 2: closed"),
+        ({"seq": 1.0}, "record 1, journal.jsonl line 2: seq is 1.0"),
+        ({"note": "x"}, "record 1, journal.jsonl line 2: missing or unknown members: note"),
     ],
 )
 def test_a_well_sealed_record_of_another_version_is_named_and_kept(

@@ -124,7 +124,7 @@ async def test_the_five_minutes_of_the_readme_with_pi(
         assert await sits.type('instruct lead "Go" --wait') == "Very well.\n"
         await sits.watch("tree --watch", "SubAgent-01")
 
-        await eventually(partial(quiet, sits))  # type: ignore[arg-type]  # mypy takes its T for the coroutine
+        await eventually(partial(quiet, sits))
         await sits.type("usage")
         plan = await sits.type("disband lead --plan")
         assert "SubAgent-01" in plan

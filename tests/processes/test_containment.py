@@ -6,17 +6,23 @@ import errno
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
 
-from supervisor.runtime import cgroupfs, marks
-from supervisor.runtime.cgroup import CgroupCell
+from supervisor.runtime.containment import cgroupfs, marks
+from supervisor.runtime.containment.cell import Member
+from supervisor.runtime.containment.cgroup import CgroupCell
 from tests.house import eventually
 from tests.processes.stage import PATIENCE, Stage, alive, elsewhere, there
 
 WAYS = ("child", "grandchild", "session", "double", "deaf")
+
+
+def _strays(stage: Stage, agent: str) -> list[Member]:
+    return [one for one in stage.cell(agent).members() if one.stray]
 
 
 async def test_every_way_of_leaving_a_process_behind_is_seen_and_ended(stage: Stage) -> None:
@@ -197,7 +203,7 @@ async def test_an_orphan_without_a_mark_is_known_by_its_session_or_environment(s
         unmark + "import os; os.fork() or (os.setsid(), os.fork() and os._exit(0)); input()", agent="a2"
     )
     for agent, leader in (("a1", by_session), ("a2", by_environment)):
-        await eventually(lambda agent=agent: [one for one in stage.cell(agent).members() if one.stray])  # type: ignore[misc]  # a lambda in a loop
+        await eventually(partial(_strays, stage, agent))
         leader.signal(signal.SIGKILL)
         await leader.wait()
         assert stage.cell(agent).living()

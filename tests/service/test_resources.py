@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from supervisor.core.spec import Resources
-from supervisor.runtime import cgroupfs
-from supervisor.runtime.controllers import CONTROLLER, Controllers
+from supervisor.runtime.containment import cgroupfs
+from supervisor.runtime.containment.controllers import CONTROLLER, Controllers
 from tests.fleet import running
 from tests.house import cgroup_roots, end_group, eventually
 from tests.service.inside import UNIT, Inside, Service

@@ -1,18 +1,22 @@
-"""Accepting a file: what starts, what changes, what ends. Tried on a copy first, so that a refused file leaves all as it was."""
+"""Accepting a file: what starts, what changes, what ends. Tried on a copy first, so that a refused file leaves all
+as it was.
+
+The file is compared with the one that was accepted before: only what differs changes anything. What was granted or
+renamed since then stays, unless the file changes that very entry; an agent is known by the name it was declared under,
+whatever it is called now. A disbanded agent stays away until `start`, or until `down` and `up`."""
 
 from __future__ import annotations
 
-from copy import deepcopy
+from attrs import Factory, define, evolve, fields
 
-from attrs import evolve
-
-from supervisor.core.apply import apply
-from supervisor.core.decide import admit, fork, leave
+from supervisor.core.budgets import named
+from supervisor.core.decide import fork, leave, trial
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Accepted, Born, Fact, Granted, Leaving, Rerun, Respecified
+from supervisor.core.facts import Accepted, Fact, Granted, Rerun, Respecified
+from supervisor.core.grants import Grant
 from supervisor.core.refusals import refuse
 from supervisor.core.requests import Up
-from supervisor.core.spec import Declared, Fleet
+from supervisor.core.spec import Declared
 from supervisor.core.state import Node, Project, fold
 
 #: What of a declaration may change under a running program.
@@ -25,95 +29,87 @@ def up(project: Project, request: Up, moment: Moment, by: str) -> list[Fact]:
     accepted = Accepted(request.file, request.sha256, request.path, fleet)
     if old is not None and project.wanted and accepted == Accepted(project.file, project.sha256, project.path, old):
         return []
-    kinds = {kind.name for kind in fleet.kinds if old is not None and kind not in old.kinds}
-    facts: list[Fact] = [accepted]
-    present = _present(project, project.mains)
-    facts += _gone(project, present, fleet.agents, by)
-    for declared in fleet.agents:
-        facts += _one(project, declared, None, present, kinds, moment, by)
-    _check_size(project, facts, fleet)
-    _try(project, facts, moment.stamp.at)
-    return facts
+    changed = {kind.name for kind in fleet.kinds if old is not None and kind not in old.kinds}
+    changes = _Changes(project, moment, by, changed)
+    changes.level(None, fleet.agents, old.agents if old is not None else ())
+    # What is taken is taken first, children before parents; then what is given, parents before children.
+    facts = [accepted, *changes.leaving, *reversed(changes.lowered), *changes.rest]
+    return trial.admitted(project, facts, moment.stamp.at)
 
 
-def _present(project: Project, ids: list[str]) -> dict[str, Node]:
-    """Declared agents among these, by folded name; those that are gone for good count only where they stay away."""
-    nodes = [project.agents[agent] for agent in ids]
-    return {fold(node.name): node for node in nodes if node.declared and node.leaving != "down"}
+@define
+class _Changes:
+    """The facts that a file comes to, gathered level by level. `kinds` are the names of those that changed."""
+
+    project: Project
+    moment: Moment
+    by: str
+    kinds: set[str]
+    leaving: list[Fact] = Factory(list)
+    lowered: list[Fact] = Factory(list)
+    rest: list[Fact] = Factory(list)
+
+    def level(self, parent: Node | None, declared: tuple[Declared, ...], was: tuple[Declared, ...]) -> None:
+        """The agents declared below one agent, or the mains."""
+        present = self._present(parent, declared)
+        kept = {node.id for node in present.values()}
+        among = parent.declares if parent is not None else self.project.declares
+        for agent in among.values():
+            if agent not in kept:
+                self.leaving += leave.leave(self.project.agents[agent], "gone", "reload", self.by)
+        before = {fold(entry.name): entry for entry in was}
+        for entry in declared:
+            node = present.get(fold(entry.name))
+            if node is not None:
+                self._kept(node, entry, before.get(node.entry))
+            elif parent is None or parent.live:
+                self.rest += fork.declare(self.moment, entry, parent.id if parent is not None else None, self.by)
+
+    def _present(self, parent: Node | None, declared: tuple[Declared, ...]) -> dict[str, Node]:
+        """Who each entry means: the agent declared under it before; else the one that is called so now, as after
+        `save`."""
+        among = parent.declares if parent is not None else self.project.declares
+        nodes = {entry: self.project.agents[agent] for entry, agent in among.items()}
+        wanted = [fold(entry.name) for entry in declared]
+        present = {entry: nodes[entry] for entry in wanted if entry in nodes}
+        others = {
+            fold(node.name): node for entry, node in nodes.items() if entry not in present and node.state != "gone"
+        }
+        return {entry: others[entry] for entry in wanted if entry not in nodes and entry in others} | present
+
+    def _kept(self, node: Node, entry: Declared, was: Declared | None) -> None:
+        if node.state == "stopping" and node.leaving == "reload":
+            raise refuse("state", f"{node.name} is still stopping", field="state", asked=entry.name, held=node.state)
+        if node.state == "gone":
+            return
+        target = _target(node.grant, was.grant if was is not None else None, entry.grant)
+        if (lower := _lower(node.grant, target)) != node.grant:
+            self.lowered.append(Granted(node.id, lower))
+        moved = entry.name if node.entry != fold(entry.name) else ""
+        if node.spec != entry.spec or moved:
+            self.rest.append(Respecified(node.id, entry.spec, moved))
+        if node.alive and node.live and (_other_program(node, entry) or entry.spec.kind in self.kinds):
+            self.rest.append(Rerun(node.id, node.run))
+        if target != lower:
+            self.rest.append(Granted(node.id, target))
+        self.level(node, entry.children, was.children if was is not None else ())
 
 
-def _gone(project: Project, present: dict[str, Node], level: tuple[Declared, ...], by: str) -> list[Fact]:
-    wanted = {fold(declared.name) for declared in level}
-    facts: list[Fact] = []
-    for name, node in present.items():
-        if name not in wanted:
-            facts += leave.leave(node, "gone", "reload", by)
-    return facts
+def _target(now: Grant, was: Grant | None, declared: Grant) -> Grant:
+    """What the file changes of a grant, on top of what was granted since."""
+    if was is None:
+        return declared
+    names = [field.name for field in fields(Grant) if getattr(declared, field.name) != getattr(was, field.name)]
+    return evolve(now, **{name: getattr(declared, name) for name in names})
 
 
-def _one(
-    project: Project,
-    declared: Declared,
-    parent: Node | None,
-    present: dict[str, Node],
-    kinds: set[str],
-    moment: Moment,
-    by: str,
-) -> list[Fact]:
-    node = present.get(fold(declared.name))
-    if node is None:
-        if fold(declared.name) in project.names:
-            raise refuse(
-                "name",
-                f"{declared.name} is the name of {project.names[fold(declared.name)]}",
-                field="name",
-                asked=declared.name,
-            )
-        return fork.declare(moment, declared, parent.id if parent else None, by)
-    if node.state == "gone":
-        return []  # disbanded: it stays away until `start`
-    facts: list[Fact] = []
-    if node.spec != declared.spec:
-        facts.append(Respecified(node.id, declared.spec))
-    if node.grant != declared.grant:
-        facts.append(Granted(node.id, declared.grant))
-    if node.alive and node.live and (_other_program(node, declared) or declared.spec.kind in kinds):
-        facts.append(Rerun(node.id, node.run))
-    below = _present(project, node.children)
-    facts += _gone(project, below, declared.children, by)
-    for child in declared.children if node.live else ():
-        facts += _one(project, child, node, below, kinds, moment, by)
-    return facts
+def _lower(now: Grant, target: Grant) -> Grant:
+    """As much of the change as takes away from a budget."""
+    held, wanted = named(now), named(target)
+    less = {field: wanted[field] for field in held if field in wanted and wanted[field] < held[field]}
+    return evolve(now, **less)  # type: ignore[arg-type]  # the keys are budgets, all int
 
 
 def _other_program(node: Node, declared: Declared) -> bool:
     same = {name: getattr(declared.spec, name) for name in KEPT_RUNNING}
     return evolve(node.spec, **same) != declared.spec
-
-
-def _check_size(project: Project, facts: list[Fact], fleet: Fleet) -> None:
-    born = sum(isinstance(fact, Born) for fact in facts)
-    leaving = sum(isinstance(fact, Leaving) for fact in facts)
-    if project.living + born - leaving > fleet.agents_max:
-        raise refuse(
-            "agents",
-            f"the project may have {fleet.agents_max} agents",
-            field="agents",
-            asked=born,
-            held=fleet.agents_max,
-            used=project.living,
-        )
-
-
-def _try(project: Project, facts: list[Fact], at: float) -> None:
-    """Refuse a file in which a child holds more than its parent, by trying it on a copy."""
-    trial = deepcopy(project)
-    for fact in facts:
-        if isinstance(fact, Born):
-            parent = trial.agents[fact.parent] if fact.parent is not None else None
-            if parent is not None and trial.level(parent) + 1 >= (trial.fleet.depth if trial.fleet else 32):
-                raise refuse("depth", f"{fact.name} stands too deep in the tree", field="depth")
-            admit.new(trial, parent, fact.spec.kind, fact.spec.model, fact.grant)
-        elif isinstance(fact, Granted):
-            admit.more(trial, trial.agents[fact.agent], fact.grant)
-        apply(trial, fact, at)

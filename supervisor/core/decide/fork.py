@@ -15,8 +15,8 @@ from supervisor.core.requests import Fork
 from supervisor.core.spec import Declared, Fleet, Role, Spec
 from supervisor.core.state import Node, Project, fold
 
-#: DESIGN 4: an agent is released after at most this many tasks.
-MAX_TASKS = 32
+#: No tree is deeper, whatever a file says: nested nurseries fail at about 329.
+DEEPEST = 64
 
 
 def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list[Fact]:
@@ -25,30 +25,22 @@ def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list
     if fleet is None or not project.wanted:
         raise refuse("down", "the project is not up: `supervisorctl up` accepts an agents.toml and runs it")
     parent = _parent(project, by, request)
-    limits(project, fleet, parent, moment.stamp.forks)
+    check_level(project, parent)
+    _limits(project, fleet, moment.stamp.forks)
     spec, grant = _wanted(project, fleet, parent, request)
     if not any(kind.name == spec.kind for kind in fleet.kinds):
         known = ", ".join(sorted(kind.name for kind in fleet.kinds))
         raise refuse("unknown", f"there is no kind {spec.kind!r}; known are {known}", field="kind", asked=spec.kind)
-    admit.new(project, parent, spec.kind, spec.model, grant)
+    admit.new(project, parent, spec, grant)
     name = check_name(project, request.name) if request.name else f"SubAgent-{project.unnamed + 1:02d}"
-    return birth(moment, name, parent.id if parent else None, spec, grant, declared=False, by=str(by))
+    return birth(moment, moment.agent(), name, parent.id if parent else None, spec, grant, declared=False, by=str(by))
 
 
 def birth(
-    moment: Moment,
-    name: str,
-    parent: str | None,
-    spec: Spec,
-    grant: Grant,
-    *,
-    declared: bool,
-    by: str,
-    replaces: str = "",
+    moment: Moment, agent: str, name: str, parent: str | None, spec: Spec, grant: Grant, *, declared: bool, by: str
 ) -> list[Fact]:
     """The facts of a new agent: it is, its brief waits, its first run starts."""
-    agent = moment.agent()
-    facts: list[Fact] = [Born(agent, name, parent, spec, grant, declared, by, replaces)]
+    facts: list[Fact] = [Born(agent, name, parent, spec, grant, declared, by)]
     if spec.task.strip():
         facts.append(Queued(agent, moment.input("brief", spec.task, by)))
     facts.append(Starting(agent, 1))
@@ -57,38 +49,35 @@ def birth(
 
 def declare(moment: Moment, declared: Declared, parent: str | None, by: str) -> list[Fact]:
     """A declared agent and all that is declared below it, parents first."""
-    facts = birth(moment, declared.name, parent, declared.spec, declared.grant, declared=True, by=by)
-    born = facts[0]
-    assert isinstance(born, Born)
+    agent = moment.agent()
+    facts = birth(moment, agent, declared.name, parent, declared.spec, declared.grant, declared=True, by=by)
     for child in declared.children:
-        facts += declare(moment, child, born.agent, by)
+        facts += declare(moment, child, agent, by)
     return facts
 
 
-def limits(project: Project, fleet: Fleet, parent: Node | None, recent: int) -> None:
-    """The project's caps: depth, number, and forks per minute."""
+def check_level(project: Project, parent: Node | None) -> None:
+    """Refuse a place deeper in the tree than the project's cap."""
+    deepest = min(project.fleet.depth, DEEPEST) if project.fleet is not None else DEEPEST
     level = project.level(parent) + 1 if parent is not None else 0
-    if level >= fleet.depth:
+    if level >= deepest:
         raise refuse(
-            "depth",
-            f"the tree may be {fleet.depth} levels deep",
-            field="depth",
-            asked=level + 1,
-            held=fleet.depth,
-        )
+            "depth", f"the tree may be {deepest} levels deep",
+            field="depth", asked=level + 1, held=deepest, ask="operator",
+        )  # fmt: skip
+
+
+def _limits(project: Project, fleet: Fleet, recent: int) -> None:
+    """The project's other caps: the number of agents, and of forks per minute."""
     if project.living >= fleet.agents_max:
         raise refuse(
-            "agents",
-            f"the project may have {fleet.agents_max} agents",
-            field="agents",
-            asked=1,
-            held=fleet.agents_max,
-            used=project.living,
-        )
+            "agents", f"the project may have {fleet.agents_max} agents and has {project.living}",
+            field="agents", asked=1, held=fleet.agents_max, used=project.living, ask="operator",
+        )  # fmt: skip
     if recent >= fleet.forks_per_minute:
         raise refuse(
             "rate", f"{recent} forks within the last minute; {fleet.forks_per_minute} are allowed",
-            field="forks_per_minute", asked=1, held=fleet.forks_per_minute, used=recent,
+            field="forks_per_minute", asked=1, held=fleet.forks_per_minute, used=recent, ask="operator",
         )  # fmt: skip
 
 
@@ -100,7 +89,9 @@ def check_name(project: Project, name: str) -> str:
         raise refuse("name", fault, field="name", asked=name[: names.LONGEST])
     taken = project.names.get(fold(name))
     if taken is not None:
-        raise refuse("name", f"{name} is the name of {taken}", field="name", asked=name, held=taken)
+        state = project.agents[taken].state
+        still = ", which is still stopping" if state == "stopping" else ""
+        raise refuse("name", f"{name} is the name of {taken}{still}", field="name", asked=name, held=taken)
     return name
 
 
@@ -111,7 +102,10 @@ def _parent(project: Project, by: Principal, request: Fork) -> Node | None:
     else:
         parent = names.find(project, by, request.parent, part=True)
         if caller is not None and not project.within(parent, caller.id):
-            raise refuse("authority", f"{parent.name} is not in your branch", field="parent", asked=parent.name)
+            raise refuse(
+                "authority", f"{parent.name} is not in your branch",
+                field="parent", asked=parent.name, ask=project.giver(parent),
+            )  # fmt: skip
     if parent is not None and not parent.live:
         raise refuse(
             "state",
@@ -144,8 +138,6 @@ def _wanted(project: Project, fleet: Fleet, parent: Node | None, request: Fork) 
         replace=request.replace if request.replace is not None else base.replace,
         restart=request.restart if request.restart is not None else base.restart,
     )
-    if spec.max_tasks is not None and not 1 <= spec.max_tasks <= MAX_TASKS:
-        raise refuse("value", f"max_tasks is 1 to {MAX_TASKS}", field="max_tasks", asked=spec.max_tasks)
     return spec, admit.merged(role.grant if role else Grant(), request.grant)
 
 
@@ -165,31 +157,29 @@ def _role(fleet: Fleet, request: Fork) -> Role | None:
     return found
 
 
-def follower(node: Node, moment: Moment) -> list[Fact]:
-    """`replace`: a fresh agent takes the name, the inbox and what remains of the reservation; none without any."""
-    remains: dict[str, int] = {}
+def used_up(node: Node) -> str:
+    """The first budget or bound of which nothing remains for one that would follow; "" where something does of each."""
     for field, account in node.accounts.items():
-        if field != "descendants" and account.held - account.spent <= 0:
-            return []
-        remains[field] = account.held - (account.spent if field != "descendants" else 0)
+        if field != "descendants" and account.held <= account.spent:
+            return field
+    return "wall" if node.grant.wall is not None and node.grant.wall <= node.lasted else ""
+
+
+def follower(node: Node, moment: Moment) -> tuple[str, list[Fact]]:
+    """`replace`: a fresh agent takes the name, the inbox and what remains of the reservation, under the new id given
+    back. What it draws from above is not looked at: with nothing left there it waits for more, as any other."""
+    remains = {
+        field: account.held - account.spent for field, account in node.accounts.items() if field != "descendants"
+    }
     grant = admit.merged(node.grant, Grant(**remains))  # type: ignore[arg-type]  # the keys are budgets, all int
+    if grant.wall is not None:
+        grant = evolve(grant, wall=grant.wall - node.lasted)
     brief = f"You follow {node.name} ({node.id}), which was released after {node.tasks} tasks."
     if node.spec.task:
         brief += f"\nIts brief was: {node.spec.task}"
     if node.summary or node.text:
         brief += f"\nIts last words were: {node.summary or node.text}"
-    facts = birth(
-        moment,
-        node.name,
-        node.parent,
-        evolve(node.spec, task=""),
-        grant,
-        declared=node.declared,
-        by=node.by,
-        replaces=node.id,
-    )
-    born, starting = facts[0], facts[-1]
-    assert isinstance(born, Born)
-    waiting: list[Fact] = [Queued(born.agent, moment.input("brief", brief, "fleet", wake=False))]
-    waiting += [Queued(born.agent, item) for item in node.inbox]
-    return [evolve(born, spec=node.spec), *waiting, starting]
+    agent = moment.agent()
+    waiting = [moment.input("brief", brief, "fleet", wake=False), *node.inbox]
+    born = Born(agent, node.name, node.parent, node.spec, grant, node.declared, node.by, node.id)
+    return agent, [born, *(Queued(agent, item) for item in waiting), Starting(agent, 1)]

@@ -1,24 +1,27 @@
-"""The core's one gate: `decide` answers a request with facts or a refusal, `take` applies facts with all that follows from them."""
+"""The core's one gate: `decide` answers a request with facts or a refusal, `take` applies facts with all that follows
+from them."""
 
 from __future__ import annotations
 
 from collections import deque
 
 from supervisor.core import authority, facts, names, requests
-from supervisor.core.apply import apply
+from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
 from supervisor.core.decide import admit, fleet, fork, leave, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
+from supervisor.core.grants import Grant
 from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.core.requests import VERB, Request
-from supervisor.core.state import Node, Project
+from supervisor.core.state import Node, Project, fold
 
 
 def decide(project: Project, by: Principal, request: Request, moment: Moment) -> list[Fact] | Refusal:
     """What follows from a request: facts (none where it is so already), or the refusal that changes nothing."""
     try:
         permit(by, VERB[type(request)])
+        _still(project, by)
         if project.closing:
             raise refuse("down", "the daemon is leaving")
         return _decide(project, by, request, moment)
@@ -32,6 +35,14 @@ def permit(by: Principal, verb: str) -> None:
         raise refuse("nobody", f"the caller could not be named: {by.why}")
     if isinstance(by, Agent) and authority.TABLE[verb] == "operator":
         raise refuse("authority", f"{verb} is the operator's alone", asked=verb, ask="operator")
+
+
+def _still(project: Project, by: Principal) -> None:
+    """An agent is a living run of this project: one that has ended is nobody, whatever it was."""
+    if isinstance(by, Agent):
+        node = project.agents.get(by.agent)
+        if by.project != project.id or node is None or node.run != by.run or not node.alive:
+            raise refuse("nobody", f"run {by.run} of {by.agent} has ended")
 
 
 def _decide(project: Project, by: Principal, request: Request, moment: Moment) -> list[Fact]:
@@ -51,70 +62,106 @@ def _decide(project: Project, by: Principal, request: Request, moment: Moment) -
         case requests.Disband():
             return [*leave.leave(node, "gone", "disband", str(by))]
         case requests.Start():
-            return leave.start(project, node, moment)
+            return leave.start(project, node, moment, str(by))
         case requests.Restarting(branch=branch):
             return leave.restart(project, node, branch=branch)
         case requests.Hold(grant=grant):
-            if not node.live and node.state != "stopped":
-                raise refuse("state", f"{node.name} is {node.state} and holds nothing", field="state", held=node.state)
-            return [facts.Granted(node.id, admit.more(project, node, grant))]
+            return _hold(project, node, grant)
         case requests.Rename(name=name):
             return _rename(project, node, name)
 
 
 def reach(project: Project, by: Principal, text: str, verb: str) -> Node:
-    """The target of a verb, if it is the caller's to reach. Only instruct takes a part of a name."""
+    """The target of a verb, if it is the caller's to reach: what it only reads, it has to see. Only what ends nothing
+    and changes nobody takes a part of a name."""
     node = names.find(project, by, text, part=verb in ("instruct", "logs", "tree", "usage"))
-    if isinstance(by, Agent):
+    how = authority.TABLE[verb]
+    if isinstance(by, Agent) and how != "read":
         own = node.id == by.agent
         below = not own and project.within(node, by.agent)
-        if not (below or (own and authority.TABLE[verb] in ("self", "own"))):
+        if not (below or (own and how in ("self", "own"))):
             who = "yourself" if own else f"{node.name} ({node.id}), which is not below you"
             raise refuse(
-                "authority",
-                f"you may not {verb} {who}",
-                asked=verb,
-                field="agent",
-                ask=admit.over(project, node),
-            )
+                "authority", f"you may not {verb} {who}",
+                field="agent", asked=verb, ask=project.giver(node),
+            )  # fmt: skip
     return node
 
 
+def _hold(project: Project, node: Node, grant: Grant) -> list[Fact]:
+    if not node.live and node.state != "stopped":
+        raise refuse("state", f"{node.name} is {node.state} and holds nothing", field="state", held=node.state)
+    return [facts.Granted(node.id, admit.more(project, node, grant))]
+
+
 def _rename(project: Project, node: Node, name: str) -> list[Fact]:
+    """Another name for whoever still has one; the same in another case is free, because it is the agent's own."""
     if name.strip() == node.name:
         return []
     if node.state == "gone":
-        raise refuse("state", f"{node.name} is gone", field="state", held="gone")
-    if name.strip().casefold() == node.name.casefold():
+        raise refuse("state", f"{node.name} is gone", field="state", asked="rename", held="gone")
+    if fold(name) == fold(node.name):
         return [facts.Renamed(node.id, name.strip(), node.name)]
     return [facts.Renamed(node.id, fork.check_name(project, name), node.name)]
 
 
 def take(project: Project, happened: list[Fact], moment: Moment) -> list[Fact]:
     """Apply facts and, to a fixed point, all that follows from them. Returns them in the order they were applied."""
-    waiting, taken = deque(happened), []
+    waiting, taken, freed = deque(happened), list[Fact](), False
     while waiting:
         fact = waiting.popleft()
-        apply(project, fact, moment.stamp.at)
-        taken.append(fact)
-        waiting.extendleft(reversed(_follow(project, fact, moment)))
+        node = project.agents.get(getattr(fact, "agent", ""))
+        if not _moot(project, node, fact):
+            heard = node is None or not late(node, fact) or isinstance(fact, facts.Spent)
+            apply(project, fact, moment.stamp.at)
+            taken.append(fact)
+            freed = freed or isinstance(fact, facts.Granted | facts.Left)
+            waiting.extendleft(reversed(_follow(project, fact, moment) if heard else []))
+        if freed and not waiting:
+            # Only now: what came back may have been meant for one that follows.
+            waiting.extend(task.offer(project))
+            freed = False
     return taken
 
 
+def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
+    """Whether what was decided a moment ago was overtaken by what followed from a fact before it. What the world
+    reports never is."""
+    match fact:
+        case facts.Leaving():
+            return node is None or not leave.leave(node, fact.to, fact.cause, fact.by)
+        case facts.Left():
+            return node is None or not leave.settled(node)
+        case facts.Starting():
+            return node is None or node.alive or fact.run != node.run + 1 or not (node.live or node.state == "stopped")
+        case facts.BackedOff():
+            return node is None or node.alive or not node.live
+        case facts.Handed():
+            return node is None or task.hand(project, node) != [fact]
+        case facts.Queued():
+            return node is None or node.state == "gone"
+        case facts.TaskEnded():
+            return node is None or node.task is None
+        case facts.Interrupted():
+            return node is None or node.state != "working" or node.cut
+        case facts.Warned():
+            return node is None or fact.field not in node.accounts or (fact.field, fact.percent) in node.warned
+        case _:
+            return False
+
+
 def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
-    if not hasattr(fact, "agent"):
-        return run.after_opening(project, moment, fact) if isinstance(fact, facts.Opened) else []
-    node = project.agents.get(fact.agent)
+    if isinstance(fact, facts.Opened):
+        return run.after_opening(project, moment, fact)
+    node = project.agents.get(getattr(fact, "agent", ""))
     if node is None:
         return []
     match fact:
         case facts.Ready():
-            return task.carry_on(project, node, moment) if fact.run == node.run else []
+            return task.carry_on(project, node, moment)
         case facts.Queued():
             return task.hand(project, node)
-        case facts.Granted():
-            return task.wake_branch(project, node)
-        case facts.Handed() | facts.Spent():
+        case facts.Handed() | facts.Spent() | facts.TurnStarted():
             return task.after_spending(project, fact)
         case facts.Warned():
             return task.after_warning(project, fact, moment)
@@ -135,6 +182,6 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
         case facts.Due():
             return run.after_backoff(project, fact)
         case facts.Expired():
-            return [*leave.leave(node, "gone", "wall", "")] if node.state != "stopped" else []
+            return [*leave.leave(node, "gone", "wall", "")] if node.live else []
         case _:
             return []

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from supervisor.core.decide import fork
+from itertools import islice
+
+from supervisor.core.decide import fork, trial
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Away, Cause, Downed, Fact, Forgotten, Leaving, Left, Rerun, Starting
 from supervisor.core.refusals import refuse
 from supervisor.core.spec import Declared
 from supervisor.core.state import Node, Project, fold
+from supervisor.core.words import called
 
-#: How many gone children of one agent (or gone mains) stay in view.
-GONE_KEPT = 50
+#: How many gone agents of a project stay in view. One that `start` may bring back is not counted.
+GONE_KEPT = 200
 
 
 def leave(node: Node, to: Away, cause: Cause, by: str) -> list[Fact]:
-    """The agent leaves, unless it has left as far already. Stopped is less than gone."""
-    if node.state == "gone" or (to == "stopped" and (node.away or node.state == "stopping")):
+    """The agent leaves, unless it is leaving as far already or has left. Stopped is less than gone: a stop does not
+    hold up a disband, a disband overtakes a stop. Whatever ends a branch also ends the hope of one that would follow
+    an agent that is being released."""
+    if node.state == "gone" or (to == "stopped" and not node.live):
         return []
-    if node.state == "stopping" and node.wanted == "gone":
+    followed = node.leaving == "tasks" and node.spec.replace and cause != "tasks"
+    if node.state == "stopping" and node.wanted == "gone" and not followed:
         return []
     return [Leaving(node.id, to, cause, by)]
 
@@ -30,46 +36,56 @@ def down(project: Project, by: str) -> list[Fact]:
     return facts
 
 
-def start(project: Project, node: Node, moment: Moment) -> list[Fact]:
-    """Revive a stopped agent and its declared children, or a declared one that was disbanded; a live one is left alone."""
+def start(project: Project, node: Node, moment: Moment, by: str) -> list[Fact]:
+    """Revive a stopped agent and its declared children, or a declared one that was disbanded; a live one is left alone.
+    Its budgets are asked for anew only where they were given back."""
     if node.live:
         return []
     if node.state == "stopping":
-        raise refuse("state", f"{node.name} is still stopping", field="state", asked="start", held="stopping")
-    parent = project.agents[node.parent] if node.parent is not None else None
+        raise _cannot(f"{node.name} is still stopping", "stopping")
+    if not project.wanted:
+        raise refuse("down", "the project is not up: `supervisorctl up` runs it")
+    parent = project.above(node)
     if parent is not None and not parent.live:
-        raise refuse(
-            "state",
-            f"its parent {parent.name} is {parent.state}; start that first",
-            field="state",
-            asked="start",
-            held=parent.state,
-        )
-    if node.state == "stopped":
-        return _revive(project, node)
+        raise _cannot(f"its parent {parent.name} is {parent.state}; start that first", parent.state)
     declared = declaration(project, node) if node.declared else None
+    if node.state == "stopped":
+        if _has_done_all(node):
+            raise _cannot(f"{node.name} has done its {node.tasks} tasks; disband it", "stopped")
+        return trial.admitted(project, _revive(project, node, declared, moment, by), moment.stamp.at)
     if declared is None:
-        raise refuse("state", f"{node.name} is gone for good; fork another", field="state", asked="start", held="gone")
-    fork.check_name(project, declared.name)
-    return fork.declare(moment, declared, node.parent, "operator")
+        raise _cannot(f"{node.name} is gone for good; fork another", "gone")
+    return trial.admitted(project, fork.declare(moment, declared, node.parent, by), moment.stamp.at)
 
 
-def _revive(project: Project, node: Node) -> list[Fact]:
+def _cannot(why: str, held: str) -> Exception:
+    return refuse("state", why, field="state", asked="start", held=held)
+
+
+def _has_done_all(node: Node) -> bool:
+    return node.spec.max_tasks is not None and node.tasks >= node.spec.max_tasks
+
+
+def _revive(project: Project, node: Node, declared: Declared | None, moment: Moment, by: str) -> list[Fact]:
+    """The agent, its stopped declared children, and those that the file has declared meanwhile."""
     facts: list[Fact] = [Starting(node.id, node.run + 1, resume=bool(node.session))]
+    entries = {fold(entry.name): entry for entry in declared.children} if declared is not None else {}
     for child in node.children:
         below = project.agents[child]
-        if below.declared and below.state == "stopped":
-            facts += _revive(project, below)
+        if below.declared and below.state == "stopped" and not _has_done_all(below):
+            facts += _revive(project, below, entries.get(below.entry), moment, by)
+    for entry in entries.values():
+        if fold(entry.name) not in node.declares:
+            facts += fork.declare(moment, entry, node.id, by)
     return facts
 
 
 def declaration(project: Project, node: Node) -> Declared | None:
-    """What the accepted content says of a declared agent; None where it says nothing."""
-    path = [fold(at.name) for at in project.up(node)][::-1]
+    """What the accepted content says of a declared agent, whatever it is called now; None where it says nothing."""
     level = project.fleet.agents if project.fleet is not None else ()
     found: Declared | None = None
-    for name in path:
-        found = next((entry for entry in level if fold(entry.name) == name), None)
+    for at in reversed([*project.up(node)]):
+        found = next((entry for entry in level if fold(entry.name) == at.entry), None)
         if found is None:
             return None
         level = found.children
@@ -77,7 +93,7 @@ def declaration(project: Project, node: Node) -> Declared | None:
 
 
 def restart(project: Project, node: Node, *, branch: bool) -> list[Fact]:
-    """End the run and start another with its conversation; the children stay."""
+    """End the run and start another with its conversation; the children stay. In backoff the wait is cut short."""
     if not node.live:
         raise refuse(
             "state",
@@ -96,37 +112,42 @@ def restart(project: Project, node: Node, *, branch: bool) -> list[Fact]:
 
 
 def after_leaving(project: Project, fact: Leaving, moment: Moment) -> list[Fact]:
-    """Its children leave before it: forked ones for good, declared ones as it does."""
+    """Its children leave before it: forked ones for good, declared ones as it does. The last of them takes it along."""
     node = project.agents[fact.agent]
     facts: list[Fact] = []
     for child in node.children:
         below = project.agents[child]
         facts += leave(below, fact.to if below.declared else "gone", "parent", fact.agent)
-    return facts + empty(project, node, moment)
+    return facts or empty(project, node, moment)
+
+
+def settled(node: Node) -> bool:
+    """Whether nothing holds up an agent that leaves: its own run, or a child that has not left as far."""
+    return node.state == "stopping" and not node.alive and not (node.here if node.wanted == "gone" else node.around)
 
 
 def empty(project: Project, node: Node, moment: Moment) -> list[Fact]:
-    """An agent that leaves has left once no run of it and no child is alive; then a fresh one may take its place."""
-    if node.state != "stopping" or node.alive:
-        return []
-    if any(not project.agents[child].away for child in node.children):
+    """An agent that leaves has left once no run of it and no child is alive; then a fresh one may take its place, if
+    there is still a place. While the daemon leaves nothing is settled: nothing may start any more."""
+    if project.closing or not settled(node):
         return []
     if node.wanted != "gone":
         return [Left(node.id, "stopped")]
-    replaced = fork.follower(node, moment) if node.leaving == "tasks" and node.spec.replace else []
-    return [Left(node.id, "gone"), *replaced]
+    parent = project.above(node)
+    place = project.wanted if parent is None else parent.live
+    if node.leaving != "tasks" or not node.spec.replace or not place:
+        return [Left(node.id, "gone")]
+    fresh, births = "", list[Fact]()
+    if not (field := fork.used_up(node)):
+        fresh, births = fork.follower(node, moment)
+    told = f"{fresh} takes its place" if fresh else f"no other follows: nothing of its {field} is left"
+    digest = moment.tell(parent, f"{called(node)} was released; {told}.", wake=False) if parent is not None else []
+    return [Left(node.id, "gone"), *births, *digest]
 
 
 def after_left(project: Project, fact: Left, moment: Moment) -> list[Fact]:
-    """The parent may now have left too; the oldest of many gone ones are forgotten."""
-    node = project.agents[fact.agent]
-    facts: list[Fact] = []
-    siblings = project.mains
-    if node.parent is not None:
-        parent = project.agents[node.parent]
-        siblings = parent.children
-        facts += empty(project, parent, moment)
-    if fact.to == "gone":
-        gone = [child for child in siblings if project.agents[child].state == "gone"]
-        facts += [Forgotten(child) for child in gone[: max(0, len(gone) - GONE_KEPT)]]
-    return facts
+    """The parent may now have left too; the oldest of many gone ones are forgotten. A child was gone before its
+    parent, so it is forgotten before it."""
+    parent = project.above(project.agents[fact.agent])
+    facts = empty(project, parent, moment) if parent is not None else []
+    return facts + [Forgotten(agent) for agent in islice(project.gone, max(0, len(project.gone) - GONE_KEPT))]

@@ -1,4 +1,5 @@
-"""What one batch may use up: the time it happens at and fresh ids, so that deciding stays a pure function of what is passed in."""
+"""What one batch may use up: the time it happens at and fresh ids, so that deciding stays a pure function of what is
+passed in."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from supervisor.core.decide import leave, task
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import BackedOff, Due, Exited, Fact, Lost, Opened, Starting, Unstarted
+from supervisor.core.facts import Abandoned, BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Starting, Unstarted
 from supervisor.core.state import Node, Project
 from supervisor.core.words import called
 
@@ -12,48 +12,74 @@ from supervisor.core.words import called
 CRASHES = 5
 #: A run that lasted this long (seconds) starts the count of crashes anew.
 SETTLED = 600.0
+#: So many runs in a row may resume one conversation and fail; the next begins a fresh one.
+RESUMES = 2
+#: A run that is always to be followed by another has failed, whatever it says, if it did not last this long (seconds).
+QUICK = 1.0
 #: The longest wait before another run (seconds); the first is one second, and each doubles.
 LONGEST_WAIT = 60.0
 
 
 def after_exit(project: Project, fact: Exited | Unstarted, moment: Moment) -> list[Fact]:
-    """A run is over. One that was to end is followed by what was asked; one that ended by itself by its restart policy."""
+    """A run is over. One that was to end is followed by what was asked; one that ended by itself by its restart policy.
+    While the daemon leaves every run is ended, and follows again when the next one opens the project."""
     node = project.agents[fact.agent]
-    if fact.run != node.run or project.closing:
-        return []
+    return [*task.give_back(node), *_after(project, node, fact, moment)]
+
+
+def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Moment) -> list[Fact]:
+    if project.closing:
+        return task.cut(node)
     if node.state == "stopping":
-        return leave.empty(project, node, moment)
+        return [*task.cut(node), *leave.empty(project, node, moment)]
     if not node.live:
         return []
     if node.rerun is not None:
-        return [
-            *task.cut_task(node, None),
-            Starting(node.id, node.run + 1, resume=node.rerun and bool(node.session)),
-        ]
+        return [*task.cut(node), Starting(node.id, node.run + 1, resume=node.rerun and bool(node.session))]
     exited = fact if isinstance(fact, Exited) else None
-    ended = task.cut_task(node, exited)
+    ended = task.cut(node, exited)
     limit = node.spec.max_tasks
     if ended and limit is not None and node.tasks + 1 >= limit:
         return ended  # its last task: what follows is decided there
-    return [*ended, *_policy(project, node, exited, moment)]
+    told, follows = _policy(project, node, exited, moment, wake=not ended)
+    # The end of a task wakes the parent; what else there is to tell goes along in the same turn.
+    return [*told, *ended, *follows]
 
 
-def _policy(project: Project, node: Node, fact: Exited | None, moment: Moment) -> list[Fact]:
-    failed = fact is None or fact.code != 0
-    again = node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
+def _policy(
+    project: Project, node: Node, fact: Exited | None, moment: Moment, *, wake: bool
+) -> tuple[list[Fact], list[Fact]]:
+    """What the parent is told, and what follows. Death by a signal is a failure, and so is a run that was to resume a
+    conversation and never did; one that was told to end never comes here."""
+    stuck = fact is not None and node.talk.resuming and not node.talk.ready
+    failed = fact is None or fact.code != 0 or stuck or (node.spec.restart == "always" and fact.lasted < QUICK)
+    again = stuck or node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
+    how = _how(node, fact)
     if not again:
-        why = "could not be started" if fact is None else _how(fact)
-        return [
-            *_tell(project, node, f"{why}.", moment),
-            *leave.leave(node, "gone", "unstarted" if fact is None else "exit", ""),
-        ]
+        cause: Cause = "unstarted" if fact is None else "exit"
+        return _tell(project, node, f"{how}.", moment, wake=wake), leave.leave(node, "gone", cause, "")
     if not failed:
-        return [BackedOff(node.id, _wait(1, moment), 0)]
+        return [], [BackedOff(node.id, _wait(1, moment), 0)]
     crashes = 1 if fact is not None and fact.lasted >= SETTLED else node.crashes + 1
     if crashes > CRASHES:
-        text = f"failed {crashes} times in a row and is given up. The last time it {_how(fact) if fact else 'could not be started'}. {node.reason}"
-        return [*_tell(project, node, text, moment), *leave.leave(node, "gone", "crash", "")]
-    return [BackedOff(node.id, _wait(crashes, moment), crashes)]
+        text = f"failed {crashes} times in a row and is given up. The last time it {how}."
+        return _tell(project, node, text, moment, wake=wake), leave.leave(node, "gone", "crash", "")
+    resumed = _resumed(node, fact, failed=failed)
+    waits = BackedOff(node.id, _wait(crashes, moment), crashes, resumed)
+    if resumed < RESUMES:
+        return [], [waits]
+    why = f"it was resumed {resumed} times and each time {how}"
+    text = f"begins a fresh conversation: {why}. It is told what it was for and where the old one is written down."
+    return _tell(project, node, text, moment, wake=wake), [waits, Abandoned(node.id, node.session, why)]
+
+
+def _resumed(node: Node, fact: Exited | None, *, failed: bool) -> int:
+    """How many runs in a row have resumed this conversation and failed, none of their turns having ended well."""
+    if fact is None:
+        return node.talk.resumed  # it did not come to that
+    if not failed or node.talk.fruitful or fact.lasted >= SETTLED:
+        return 0
+    return node.talk.resumed + node.talk.resuming
 
 
 def _wait(crashes: int, moment: Moment) -> float:
@@ -61,16 +87,19 @@ def _wait(crashes: int, moment: Moment) -> float:
     return round(min(LONGEST_WAIT, 2.0 ** (crashes - 1)) * (1 + moment.stamp.chance / 5), 3)
 
 
-def _how(fact: Exited) -> str:
+def _how(node: Node, fact: Exited | None) -> str:
+    if fact is None:
+        return f"could not be started: {node.reason}"
     if fact.oom and fact.signal == 9:
         return "used up its memory and was ended by the kernel"
-    return f"was ended by signal {fact.signal}" if fact.signal is not None else f"exited with {fact.code}"
+    if fact.signal is not None:
+        return f"was ended by signal {fact.signal}"
+    return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
 
 
-def _tell(project: Project, node: Node, text: str, moment: Moment) -> list[Fact]:
-    if node.parent is None:
-        return []
-    return [*moment.tell(project.agents[node.parent], f"{called(node)} {text}", wake=True)]
+def _tell(project: Project, node: Node, text: str, moment: Moment, *, wake: bool) -> list[Fact]:
+    parent = project.above(node)
+    return [*moment.tell(parent, f"{called(node)} {text}", wake=wake)] if parent is not None else []
 
 
 def after_backoff(project: Project, fact: Due) -> list[Fact]:
@@ -84,16 +113,14 @@ def after_backoff(project: Project, fact: Due) -> list[Fact]:
 def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
     """A run died with its daemon: a leaving agent has now left, a wanted one starts again in its place."""
     node = project.agents[fact.agent]
-    if node.state == "stopping":
-        return leave.empty(project, node, moment)
-    return task.cut_task(node, None)
+    return [*task.give_back(node), *task.cut(node), *leave.empty(project, node, moment)]
 
 
 def after_opening(project: Project, moment: Moment, _fact: Opened) -> list[Fact]:
-    """Recovery: what was alive is lost; then every live agent starts again, parents first."""
+    """Recovery: what was alive is lost, what was leaving has left; then every live agent starts, parents first."""
     nodes = [node for main in project.mains for node in project.down(project.agents[main])]
     facts: list[Fact] = [Lost(node.id, node.run) for node in nodes if node.alive]
-    facts += [fact for node in reversed(nodes) if not node.alive for fact in leave.empty(project, node, moment)]
+    facts += [fact for node in nodes if not node.alive for fact in leave.empty(project, node, moment)]
     if project.wanted:
         facts += [Starting(node.id, node.run + 1, resume=bool(node.session)) for node in nodes if node.live]
     return facts

@@ -1,4 +1,5 @@
-"""Work: a task waits, is handed over as a turn when the budgets allow one, and ends; usage crosses thresholds on the way."""
+"""Work: a task waits, is handed over as a turn when the budgets allow one, and ends; usage crosses thresholds on the
+way."""
 
 from __future__ import annotations
 
@@ -10,20 +11,26 @@ from supervisor.core.facts import (
     Exited,
     Fact,
     Handed,
+    Input,
     Interrupted,
     Queued,
+    Returned,
     Said,
     Spent,
     TaskEnded,
     TurnEnded,
+    TurnStarted,
     Warned,
 )
 from supervisor.core.lifecycle import IDLE
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project
-from supervisor.core.words import amount, called
+from supervisor.core.talk import unread
+from supervisor.core.words import amount, called, digest
 
-#: Texts that may wait for one agent; one more is refused to its sender.
+#: The budgets that cut a running turn. The last allowed turn is not cut by having been counted.
+INTERRUPTING = ("tokens", "cost")
+#: Texts that may wait for one agent, digests aside; one more is refused to its sender.
 INBOX = 50
 
 
@@ -39,88 +46,117 @@ def instruct(node: Node, by: Principal, text: str, moment: Moment) -> list[Fact]
             asked="instruct",
             held=node.state,
         )
-    if len(node.inbox) >= INBOX:
+    waiting = sum(item.sort != "digest" for item in node.inbox)
+    if waiting >= INBOX:
         raise refuse(
             "bound",
             f"{INBOX} texts wait for {node.name} already",
             field="inbox",
             asked=1,
             held=INBOX,
-            used=len(node.inbox),
+            used=waiting,
             ask=node.name,
         )
     return [Queued(node.id, moment.input("task", text, str(by)))]
 
 
 def hand(project: Project, node: Node) -> list[Fact]:
-    """What waits goes to an idle program: all digests and the next task, in one turn, if the budgets hold one more."""
+    """What waits goes to an idle program in one turn, if the budgets hold one more: all digests, and the next text
+    that wakes with the gentle ones before it. No text that does not wake starts a turn.
+
+    While a task is under way only digests go. An agent that waits takes the next text that was given after it asked
+    as its answer, in the midst of its turn if that still runs; then digests wait for the turn's end."""
     if project.closing or not node.alive or node.rerun is not None or node.state not in IDLE:
         return []
-    if not any(item.wake for item in node.inbox) or budgets.exhausted(project, node) is not None:
+    if not any(item.wake for item in node.inbox) or _is_short(project, node):
         return []
-    first = next((item.id for item in node.inbox if item.sort != "digest"), None)
-    if node.task is not None and node.state != "waiting":
-        first = None
-    chosen = [item.id for item in node.inbox if item.sort == "digest" or item.id == first]
-    if not any(item.wake for item in node.inbox if item.id in chosen):
+    chosen: list[Input] = []
+    answer = node.state == "waiting" and (node.task is not None or node.turn)
+    room = node.task is None or answer
+    for item in node.inbox:
+        if item.sort == "digest":
+            chosen += [] if node.turn else [item]
+        elif room and not (answer and int(item.id[1:]) <= node.asked):
+            chosen.append(item)
+            room = not item.wake
+    if not any(item.wake for item in chosen):
         return []
-    return [Handed(node.id, node.run, tuple(chosen), turn=True, introduce=not node.introduced)]
+    texts = tuple(item.id for item in chosen)
+    return [Handed(node.id, node.run, texts, turn=not node.turn, introduce=not node.introduced)]
+
+
+def _is_short(project: Project, node: Node) -> bool:
+    """Whether a budget holds no further turn. One that was charged and never began is there to be used."""
+    fields = ("tokens", "cost") if node.talk.owed else ("turns", "tokens", "cost")
+    return budgets.exhausted(project, node, fields) is not None
 
 
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
     """The turn that leaves nothing queued ends the task, unless the agent waits on someone."""
     node = project.agents[fact.agent]
-    if node.state == "waiting" or not node.alive or fact.run != node.run:
-        return []
-    facts: list[Fact] = []
-    if node.task is not None:
-        status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
-        facts.append(TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text)))
-    return facts or hand(project, node)
+    if node.task is None or (node.state == "waiting" and not node.status):
+        return hand(project, node)
+    status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
+    return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text))]
 
 
 def after_said(project: Project, fact: Said) -> list[Fact]:
     """`done` outside a turn ends the task at once; within one, the turn's end does."""
     node = project.agents[fact.agent]
-    if node.task is None or node.state == "working" or fact.run != node.run:
-        return []
-    return [TaskEnded(node.id, fact.status, fact.summary)]
+    return [TaskEnded(node.id, fact.status, fact.summary)] if node.task is not None and not node.turn else []
 
 
 def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
-    """The parent gets one digest; at `max_tasks` the agent is released; else the next task starts."""
+    """The parent gets one digest; at `max_tasks` the agent is released; else the next task starts. A task that was cut
+    because someone ended the run, or the daemon left or died, wakes nobody. One who leaves already is not released as
+    well: a stopped agent stays where it is."""
     node = project.agents[fact.agent]
     limit = node.spec.max_tasks
-    last = limit is not None and node.tasks >= limit
+    last = node.live and limit is not None and node.tasks >= limit
     facts: list[Fact] = []
-    if node.parent is not None:
-        parent = project.agents[node.parent]
+    parent = project.above(node)
+    if parent is not None:
         count = f"task {node.tasks}" + (f" of {limit}" if limit is not None else "")
         text = f"{called(node)} ended {count}: {fact.status}." + (f" {fact.summary}" if fact.summary else "")
         text += " It is released now." if last else ""
-        facts += moment.tell(parent, text, wake=True)
+        wake = node.live and node.state != "starting" and not project.closing
+        facts += moment.tell(parent, text, wake=wake)
     return facts + (leave(node, "gone", "tasks", "fleet") if last else hand(project, node))
 
 
-def cut_task(node: Node, fact: Exited | None) -> list[Fact]:
-    """A run ended in the middle of a task: what became of it."""
-    if node.task is None or node.spec.resume == "continue":
+def cut(node: Node, fact: Exited | None = None) -> list[Fact]:
+    """A run ended in the middle of a task: what became of it. `fact` is given where the program ended by itself; one
+    that was made to end has not done its task, whatever its status. `resume = "continue"` keeps it for the next run,
+    and so does not having been begun with."""
+    if node.task is None or node.task.id in _kept(node):
+        return []
+    if node.wanted != "gone" and node.spec.resume == "continue":
         return []
     if fact is None or fact.code != 0:
         return [TaskEnded(node.id, "interrupted", node.summary)]
     return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last))]
 
 
+def give_back(node: Node) -> list[Fact]:
+    """A run ended: what its program had not begun with waits for the next one."""
+    return [Returned(node.id, names)] if (names := _kept(node)) else []
+
+
+def _kept(node: Node) -> tuple[str, ...]:
+    return unread(node) if node.wanted != "gone" else ()
+
+
 def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:
-    """`resume = "continue"`: the program is back, and the task that was cut goes on."""
-    if node.task is None or node.spec.resume != "continue":
+    """`resume = "continue"`: the program is back, and the task that was cut goes on, before any other."""
+    if node.task is None or node.state != "standing":
         return hand(project, node)
     text = f"Your process was started again in the middle of this task; go on with it.\n{node.task.text}"
-    return [Queued(node.id, moment.input("task", text, node.task.by))]
+    return [Queued(node.id, moment.input("digest", digest(text), "fleet"))]
 
 
-def after_spending(project: Project, fact: Spent | Handed) -> list[Fact]:
-    """Warn once at 80 and at 100 percent of each account that this spending reached."""
+def after_spending(project: Project, fact: Spent | Handed | TurnStarted) -> list[Fact]:
+    """Warn once at 80 and at 100 percent of each account that this spending reached. A turn that goes on with nothing
+    left is interrupted, each turn once, however often the account was used up before."""
     node = project.agents[fact.agent]
     facts: list[Fact] = []
     for field in ("tokens", "turns", "cost"):
@@ -131,28 +167,36 @@ def after_spending(project: Project, fact: Spent | Handed) -> list[Fact]:
             account = holder.accounts[field]
             # Spending flows on only from an account that is used up.
             holder = project.agents[account.holder] if account.holder and account.over else None
+    if isinstance(fact, Spent) and (used_up := budgets.exhausted(project, node, INTERRUPTING)) is not None:
+        facts += _interrupt(node, *used_up)
     return facts
+
+
+def _interrupt(node: Node, field: str, holder: Node) -> list[Fact]:
+    if node.state != "working" or not node.alive or node.cut:
+        return []
+    return [Interrupted(node.id, node.run, f"{field} of {holder.name} are used up")]
 
 
 def after_warning(project: Project, fact: Warned, moment: Moment) -> list[Fact]:
     """The agent and its parent are told; at 100 percent whatever runs on this account is interrupted."""
     node = project.agents[fact.agent]
     account = node.accounts[fact.field]
-    text = f"{fact.percent} % of the {fact.field} budget of {called(node)} is used: {amount(fact.field, account.free)} of {amount(fact.field, account.held)} left."
+    left, held = amount(fact.field, account.free), amount(fact.field, account.held)
+    text = f"{fact.percent} % of the {fact.field} budget of {called(node)} is used: {left} of {held} left."
     facts: list[Fact] = [*moment.tell(node, text, wake=False)]
-    if node.parent is not None:
-        facts += moment.tell(project.agents[node.parent], text, wake=False)
-    # The last allowed turn is not cut by having been counted.
-    if fact.percent == 100 and fact.field != "turns":
+    parent = project.above(node)
+    facts += moment.tell(parent, text, wake=False) if parent is not None else []
+    if fact.percent == 100 and fact.field in INTERRUPTING:
         for at in project.down(node):
-            if at.state == "working" and at.alive and project.holder(at, fact.field) is node:
-                facts.append(Interrupted(at.id, at.run, f"{fact.field} of {node.name} are used up"))
+            if project.holder(at, fact.field) is node:
+                facts += _interrupt(at, fact.field, node)
     return facts
 
 
-def wake_branch(project: Project, node: Node) -> list[Fact]:
-    """More was granted: whoever waited for it in the branch goes on."""
-    return [fact for at in project.down(node) for fact in hand(project, at)]
+def offer(project: Project) -> list[Fact]:
+    """More is free than before, by a grant or by what came back: whoever waited for it goes on."""
+    return [fact for agent in project.waiting for fact in hand(project, project.agents[agent])]
 
 
 def _first_words(text: str) -> str:

@@ -1,0 +1,283 @@
+"""What holds of a project at every step: each sentence is one function. `Watch` looks at each fact as it is applied,
+the functions below it at the state between two batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from supervisor.core import facts, rights, view
+from supervisor.core.apply import apply
+from supervisor.core.authority import Operator
+from supervisor.core.decide.task import INBOX, hand
+from supervisor.core.facts import Fact
+from supervisor.core.grants import BUDGETS
+from supervisor.core.ledger import ZERO
+from supervisor.core.lifecycle import AWAY, LIVE, TABLE, State
+from supervisor.core.names import automatic
+from supervisor.core.state import Node, Project, fold
+from tests.core.books import Books
+
+#: The facts that report spending. Nothing else may put an account over its limit.
+USAGE = (facts.Spent, facts.TurnStarted)
+
+
+class Watch:
+    """Applies facts, one at a time, and holds what must be true of each step."""
+
+    def __init__(self) -> None:
+        self.books = Books()
+        self.ids: set[str] = set()
+        self.numbers: set[int] = set()
+        self.told: Counter[tuple[str, str, int]] = Counter()
+        self.steps = 0
+
+    def apply(self, project: Project, fact: Fact, at: float) -> None:
+        """Take one fact, with everything that is held of a single step."""
+        name = getattr(fact, "agent", "")
+        node = project.agents.get(name)
+        state, over = node.state if node is not None else None, overs(project)
+        run_before = (node.run, node.alive) if node is not None else (0, False)
+        if isinstance(fact, facts.Handed):
+            admitted(project, fact)
+        self.books.before(project, fact)
+        apply(project, fact, at)
+        self.books.after(project, fact)
+        self.born(project, fact)
+        moved_along_the_table(project, fact, state, run_before)
+        only_usage_goes_over(project, fact, over)
+        self.told_once(fact)
+        self.balances(project)
+        self.steps += 1
+
+    def born(self, project: Project, fact: Fact) -> None:
+        """No id is used twice, and no name that somebody has."""
+        if isinstance(fact, facts.Born | facts.Renamed):
+            self.numbers.add(automatic(fact.name))
+        if not isinstance(fact, facts.Born):
+            return
+        assert fact.agent not in self.ids
+        self.ids.add(fact.agent)
+        others = [node for node in project.agents.values() if node.id != fact.agent and node.state != "gone"]
+        assert fold(fact.name) not in {fold(node.name) for node in others}
+
+    def told_once(self, fact: Fact) -> None:
+        """Each threshold of each grant is told once."""
+        if isinstance(fact, facts.Granted):
+            for key in [key for key in self.told if key[0] == fact.agent]:
+                del self.told[key]
+        if isinstance(fact, facts.Warned):
+            self.told[fact.agent, fact.field, fact.percent] += 1
+            assert self.told[fact.agent, fact.field, fact.percent] == 1
+
+    def balances(self, project: Project) -> None:
+        """The core's numbers are those of the second set of books: of every account and every branch."""
+        computed = self.books.accounts(project)
+        kept = {(node.id, field): node.accounts[field] for node in project.agents.values() for field in node.accounts}
+        assert kept == computed
+        assert all(account.reserved <= account.held for account in kept.values())
+        branches = self.books.branches()
+        assert {node.id: node.branch for node in project.agents.values()} == {
+            agent: branches[agent] for agent in project.agents
+        }
+        total = sum((project.agents[main].branch for main in project.mains), project.folded)
+        assert total == sum(self.books.owns.values(), ZERO)
+
+
+def overs(project: Project) -> dict[tuple[str, str], int]:
+    """What each account is over."""
+    return {
+        (node.id, field): account.over for node in project.agents.values() for field, account in node.accounts.items()
+    }
+
+
+def only_usage_goes_over(project: Project, fact: Fact, before: dict[tuple[str, str], int]) -> None:
+    """No request, and nothing that follows from one, puts an account over its limit or further over."""
+    if not isinstance(fact, USAGE):
+        for key, over in overs(project).items():
+            assert over <= before.get(key, 0), key
+
+
+def admitted(project: Project, fact: facts.Handed) -> None:
+    """No turn starts unless what is spent, reserved and asked for is held."""
+    node = project.agents[fact.agent]
+    for field, asked in (("turns", int(fact.turn)), ("tokens", 1), ("cost", 1)):
+        at: str | None = node.id
+        while at is not None and field not in project.agents[at].accounts:
+            at = project.agents[at].parent
+        if at is not None:
+            account = project.agents[at].accounts[field]
+            assert account.spent + account.reserved + asked <= account.held, field
+    assert node.alive
+    assert any(item.wake for item in node.inbox if item.id in fact.inputs)
+
+
+def moved_along_the_table(project: Project, fact: Fact, state: State | None, run_before: tuple[int, bool]) -> None:
+    """A state changes by its agent's own facts, as the table says, and a run that is over changes nothing."""
+    node = project.agents.get(getattr(fact, "agent", ""))
+    if node is None or state is None:
+        return
+    leads = TABLE.get((state, type(fact).__name__), state)
+    to = fact.to if isinstance(fact, facts.Left) and leads != state else leads
+    run, alive = run_before
+    late = hasattr(fact, "run") and not isinstance(fact, facts.Starting) and (fact.run != run or not alive)
+    assert node.state == (state if late else to)
+
+
+# --- between two batches
+
+
+def names_are_those_who_are_here(project: Project) -> None:
+    """Each name leads to one agent that is not gone, and each such agent has one."""
+    here = {fold(node.name): node.id for node in project.agents.values() if node.state != "gone"}
+    assert project.names == here
+    assert len(here) == sum(node.state != "gone" for node in project.agents.values())
+
+
+def an_old_name_is_nobodys(project: Project) -> None:
+    """A name that someone has is not remembered as somebody's old one."""
+    assert not project.former.keys() & project.names.keys()
+
+
+def the_living_are_counted(project: Project) -> None:
+    """`living` and each `around` count who is not away, each `here` who is not gone."""
+    assert project.living == sum(node.state not in AWAY for node in project.agents.values())
+    for node in project.agents.values():
+        children = [project.agents[child].state for child in node.children]
+        assert node.around == sum(state not in AWAY for state in children)
+        assert node.here == sum(state != "gone" for state in children)
+
+
+def who_waits_is_known(project: Project) -> None:
+    """The agents for whom texts wait, and no others, are offered what becomes free."""
+    assert {*project.waiting} == {node.id for node in project.agents.values() if node.inbox and node.state in LIVE}
+
+
+def nobody_outlives_its_parent(project: Project) -> None:
+    """Below one that leaves nobody goes on; below one that is away nobody is around, below a gone one all are gone."""
+    for node in project.agents.values():
+        if node.parent is None:
+            continue
+        parent = project.agents[node.parent]
+        if parent.state in ("stopped", "gone"):
+            assert node.state in AWAY
+        if parent.state == "gone":
+            assert node.state == "gone"
+        if parent.state == "stopping":
+            assert node.state not in LIVE
+    for node in project.agents.values():
+        assert not (node.state in AWAY and node.alive)
+
+
+def nothing_is_left_undone(project: Project) -> None:
+    """All that follows has followed: who has nothing alive left has left, who can take a text has been handed it, who
+    is over its limit in a turn was interrupted."""
+    if project.closing:
+        return
+    for node in project.agents.values():
+        children = [project.agents[child] for child in node.children]
+        if node.state == "stopping":
+            assert node.alive or any(child.state not in AWAY for child in children), node.id
+        assert hand(project, node) == []
+        if node.state in ("starting", "working", "standing", "waiting"):
+            assert node.alive
+        if node.state == "backoff":
+            assert not node.alive
+
+
+def a_task_is_somebodys(project: Project) -> None:
+    """A task is under way only where it can end: in a turn, in one that waits, or until the next run takes it up."""
+    for node in project.agents.values():
+        if node.task is not None and node.state == "standing":
+            assert node.spec.resume == "continue"
+        if node.task is not None and node.state in AWAY:
+            assert node.spec.resume == "continue"
+            assert node.state == "stopped"
+
+
+def inboxes_are_bounded(project: Project) -> None:
+    """What people and agents send is bounded; only the fleet's own digests may be more."""
+    for node in project.agents.values():
+        assert sum(item.sort != "digest" for item in node.inbox) <= INBOX + 1, "and one brief"
+
+
+def children_and_parents_agree(project: Project) -> None:
+    """Each agent stands once, where it says it does, and the mains are those without a parent."""
+    listed = [*project.mains, *(child for node in project.agents.values() for child in node.children)]
+    assert sorted(listed) == sorted(project.agents)
+    for node in project.agents.values():
+        assert all(project.agents[child].parent == node.id for child in node.children)
+    assert all(project.agents[main].parent is None for main in project.mains)
+
+
+def a_child_holds_no_more_than_its_parent(project: Project) -> None:
+    """Rights within the parent's; each budget carved from the nearest one above, within what that one holds."""
+    for node in project.agents.values():
+        parent = project.agents.get(node.parent or "")
+        if parent is None or node.state == "gone":
+            continue
+        for field in rights.SETS:
+            held, above = rights.effective(project, node, field), rights.effective(project, parent, field)
+            if isinstance(above, tuple):
+                assert isinstance(held, tuple)
+                assert all(any(rights.covers(field, have, entry) for have in above) for entry in held)
+        for field in rights.SWITCHES:
+            if rights.effective(project, parent, field) is False:
+                assert rights.effective(project, node, field) is False
+
+
+def a_main_answers_for_its_branch(project: Project, whole: set[tuple[str, str]]) -> None:
+    """What a branch used since its main's grant began stands in the main's own numbers, however deep it was used."""
+    for agent, field in whole:
+        node = project.agents.get(agent)
+        if node is not None and field in node.accounts:
+            used = {"tokens": node.branch.tokens, "turns": node.branch.turns, "cost": node.branch.cost}[field]
+            assert node.accounts[field].committed >= used
+
+
+def seats_are_taken_by_the_living(project: Project) -> None:
+    """Each living agent sits with the nearest above that holds `descendants`, and nobody else does."""
+    for node in project.agents.values():
+        holder = project.holder(project.above(node), "descendants")
+        assert node.seat == ("" if holder is None or node.state == "gone" else holder.id)
+
+
+def every_reader_sees_the_same(project: Project) -> None:
+    """The tree is drawn without fail and says what the state says."""
+    shown = {drawn["id"]: drawn for drawn in _drawn(view.tree(project, Operator(), "warden", 5e3)["agents"])}
+    assert shown.keys() == project.agents.keys()
+    for agent, drawn in shown.items():
+        node = project.agents[agent]
+        assert (drawn["name"], drawn["state"], drawn["wanted"]) == (node.name, node.state, node.wanted)
+        assert [child["id"] for child in drawn["children"]] == node.children
+        assert drawn["branch"]["output"] == node.branch.output
+        assert {*drawn["grant"]} == {*node.accounts} <= {*BUDGETS}
+        assert view.whoami(project, node)["state"] == node.state
+    assert {row["id"] for row in view.spending(project, Operator(), 5e3)["agents"]} == shown.keys()
+
+
+def _drawn(agents: list[view.Plain]) -> Iterator[view.Plain]:
+    for one in agents:
+        yield one
+        yield from _drawn(one["children"])
+
+
+def is_away(node: Node) -> bool:
+    """Stopped or gone."""
+    return node.state in AWAY
+
+
+STATE: tuple[Callable[[Project], None], ...] = (
+    names_are_those_who_are_here,
+    an_old_name_is_nobodys,
+    the_living_are_counted,
+    who_waits_is_known,
+    nobody_outlives_its_parent,
+    nothing_is_left_undone,
+    a_task_is_somebodys,
+    inboxes_are_bounded,
+    children_and_parents_agree,
+    a_child_holds_no_more_than_its_parent,
+    seats_are_taken_by_the_living,
+    every_reader_sees_the_same,
+)
