@@ -137,7 +137,7 @@ class Host:
     def place(self) -> Cell:
         """Its cell, inside its parent's. Raises OSError where there can be none."""
         if self.cell is None:
-            self.cell = self.house.containment.cell(self.agent, self.parent.place() if self.parent else None)
+            self.cell = self.house.places.cell(self.agent, self.parent.place() if self.parent else None)
         return self.cell
 
     # --- its life
@@ -164,7 +164,7 @@ class Host:
         for fact in self._waiting:
             self._unstarted(fact, "left before it was started")
         if self.cell is not None:
-            self.cell.close()
+            self.house.places.leave(self.cell, self.house.desk.project)
         if self.parent is not None:
             self.parent.children.discard(self)
             if not self.parent.children:

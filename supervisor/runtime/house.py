@@ -20,6 +20,7 @@ from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
+from supervisor.runtime.places import Places
 from supervisor.runtime.run import Run
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
@@ -58,7 +59,7 @@ class House:
     ) -> None:
         self.directory = directory
         self.instance = instance
-        self.containment = containment
+        self.places = Places(containment)
         self.hosts: dict[str, Host] = {}
         self.fault = fault
         self._printed: dict[str, Printed] = {}
@@ -153,6 +154,7 @@ class House:
 
     def spawn(self, node: Node, cell: Cell, fact: Starting, later: Callable[[float, Callable[[], None]], None]) -> Run:
         """Start a run's process. Raises OSError with everything undone."""
+        self.places.check(node.name)
         project, spec = self.desk.project, node.spec
         kind = self._kind(spec.kind)
         home = self.home(node.id)
