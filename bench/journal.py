@@ -13,12 +13,12 @@ from supervisor.core.grants import Grant
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import Spec
 from supervisor.core.state import Project
-from supervisor.runtime import snapshot
-from supervisor.runtime.chain import Batch, Link
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.segments import read, snapshot_of, snapshots
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch, Link
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import read, snapshot_of, snapshots
+from supervisor.runtime.journal.verify import verify
 from supervisor.runtime.transcript import Transcript
-from supervisor.runtime.verify import verify
 
 BATCHES = 100_000
 BIRTH: tuple[Fact, ...] = (Born("a17", "n", None, Spec("pi"), Grant(tokens=1000)), Starting("a17", 1))

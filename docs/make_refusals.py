@@ -70,8 +70,8 @@ ROWS: dict[Code, tuple[str, str]] = {
 HEAD = """# Refusals
 
 A refused request changes nothing and is on record. It has one shape everywhere: `{"refused": {"code", "field",
-"asked", "held", "used", "reserved", "ask", "holder", "message"}}`. Counts are whole numbers, `cost` is in USD, `wall` in seconds,
-sets are text; what does not apply is null. Made by `make docs`.
+"asked", "held", "used", "reserved", "ask", "holder", "message"}}`. Counts are whole numbers, `cost` is in USD, `wall`
+in seconds, sets are text; what does not apply is null. Made by `make docs`.
 
 | code | means | what to do |
 |---|---|---|

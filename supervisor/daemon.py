@@ -28,16 +28,17 @@ from supervisor.doors.listener import DoorError, MisplacedError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
 from supervisor.launchers.limits import widen
-from supervisor.runtime import marks, points
-from supervisor.runtime.containment import contain
+from supervisor.runtime import points
+from supervisor.runtime.containment import marks
+from supervisor.runtime.containment.contain import contain
+from supervisor.runtime.containment.reaper import reap
+from supervisor.runtime.containment.sweep import sweep
 from supervisor.runtime.desk import Desk
-from supervisor.runtime.journal import HeldError, Journal, JournalError
+from supervisor.runtime.journal.journal import HeldError, Journal, JournalError
 from supervisor.runtime.lag import Lag
 from supervisor.runtime.notify import Notify
 from supervisor.runtime.peers import Peers, identity
 from supervisor.runtime.projects import Projects
-from supervisor.runtime.reaper import reap
-from supervisor.runtime.sweep import sweep
 from supervisor.runtime.tools import lay_out
 from supervisor.warden import Post, claim
 

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import NamedTuple
 
-from supervisor.runtime import kernel, marks
+from supervisor.runtime.containment import kernel, marks
 
 DAEMON = "supervisor.daemon:run"
 #: The environment variable that names the pipe on which the daemon says that it is ready (its fd) and, after a colon,

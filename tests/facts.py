@@ -19,6 +19,7 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False, allow_infinity=False),
     bool: st.booleans(),
     NoneType: st.none(),
+    None: st.none(),  # as it stands in `dict[str, None]`
 }
 
 

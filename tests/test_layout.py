@@ -38,7 +38,7 @@ SHARED = {"supervisor.doors.verbs", "supervisor.doors.wire", "supervisor.doors.p
 #: Parts that start before, or faster than, any dependency could be imported.
 STDLIB_ONLY = {"warden", "scripted", "ctl"}
 #: What the warden shares with the daemon: kernel calls and /proc, on the stdlib alone.
-UNDER_BOTH = {"supervisor.runtime.kernel", "supervisor.runtime.marks"}
+UNDER_BOTH = {"supervisor.runtime.containment.kernel", "supervisor.runtime.containment.marks"}
 IMPURE = {
     "asyncio", "ctypes", "fcntl", "io", "logging", "multiprocessing", "os", "pathlib", "psutil", "random", "secrets",
     "select", "shutil", "signal", "socket", "subprocess", "tempfile", "threading", "time", "trio", "uuid",

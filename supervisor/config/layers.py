@@ -3,6 +3,7 @@ refuses what a project would widen beyond the personal file. It knows nothing of
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
@@ -13,15 +14,16 @@ from attrs import evolve, field, frozen
 from supervisor.config import schema
 from supervisor.config.lines import Lines, Path
 from supervisor.config.problems import Report, quoted, show_path
-from supervisor.config.values import UNLIMITED, show_count, show_duration, show_money
+from supervisor.config.values import UNLIMITED, show_count, show_duration, show_money, show_resource
 from supervisor.core import rights
 from supervisor.core.grants import Grant
-from supervisor.core.spec import Spec
+from supervisor.core.spec import Resources, Spec
 from supervisor.core.state import fold
 
 #: From the narrowest wall to the widest.
 WALLS: Final = ("mains", "instance", "project")
 GRANT: Final = tuple(one.name for one in attrs.fields(Grant))
+RESOURCES: Final = tuple(one.name for one in attrs.fields(Resources))
 #: Keys that name a file or a directory.
 PATHS: Final = ("directory", "instructions", "env_file")
 BUILT_IN: Final = "built-in"
@@ -114,6 +116,9 @@ def resolve(chain: Sequence[Entry], owner: Path, built_in: Spec, report: Report)
         if key == "env":
             spec[key] = _env(chain, shown, origins)
             continue
+        if key == "resources":
+            spec[key] = _resources(chain, shown, origins, report)
+            continue
         entry = _last(chain, key)
         value = entry.get(key) if entry else getattr(built_in, key)
         if entry and key in PATHS:
@@ -130,7 +135,7 @@ def resolve(chain: Sequence[Entry], owner: Path, built_in: Spec, report: Report)
         if entry:
             grant[name] = _paths(entry, report) if name == "paths" else entry.get(key)
             origins.append(Origin(f"{shown}.{key}", text(name, grant[name]), entry.origin(key)))
-            _no_wider(chain, name, report)
+            _no_wider(chain, key, report)
     return Resolved(Spec(**spec), Grant(**grant), tuple(origins))
 
 
@@ -147,6 +152,19 @@ def _env(chain: Sequence[Entry], shown: str, origins: list[Origin]) -> tuple[tup
         key = f"{shown}.{show_path(('env', name))}"
         origins.append(Origin(key, text("env", value), entry.source.origin((*entry.path, "env", name), entry.role)))
     return tuple((name, given[name][0]) for name in sorted(given))
+
+
+def _resources(chain: Sequence[Entry], shown: str, origins: list[Origin], report: Report) -> Resources:
+    """Joined by name, as a grant is."""
+    given: dict[str, int | None] = {}
+    for name in RESOURCES:
+        key = f"resources.{name}"
+        entry = _last(chain, key)
+        if entry:
+            given[name] = entry.get(key) or None
+            origins.append(Origin(f"{shown}.{key}", text(name, given[name]), entry.origin(key)))
+            _no_wider(chain, key, report)
+    return Resources(**given)
 
 
 def absolute(path: str, file: str) -> str:
@@ -173,9 +191,9 @@ def _paths(entry: Entry, report: Report) -> tuple[str, ...]:
     return tuple(_absolute(path, entry, "grant.paths", report) for path in entry.get("grant.paths"))
 
 
-def _no_wider(chain: Sequence[Entry], name: str, report: Report) -> None:
+def _no_wider(chain: Sequence[Entry], key: str, report: Report) -> None:
     """A project's value lies within each value that the personal file gives before it."""
-    key = f"grant.{name}"
+    name = key.partition(".")[2]
     personal: list[tuple[Any, Entry]] = []
     for entry in chain:
         value = entry.get(key)
@@ -196,6 +214,8 @@ def wider(name: str, asked: Any, held: Any) -> bool:
     """Whether `asked` goes beyond `held`."""
     if isinstance(held, tuple):
         return not all(any(rights.covers(name, have, want) for have in held) for want in asked)
+    if name in RESOURCES:
+        asked, held = (value or math.inf for value in (asked, held))  # 0 is no limit
     return bool(asked > held)
 
 
@@ -203,6 +223,8 @@ def text(key: str, value: Any) -> str:
     """A value as `supervisorctl config` shows it: close to how it is written, whole, and exact."""
     if key == "max_tasks" and value is None:
         return UNLIMITED
+    if key in RESOURCES:
+        return str(show_resource(key, value or None))
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

@@ -18,7 +18,7 @@ from supervisor.config.lines import Path
 from supervisor.config.problems import WrongValueError, listed, nearest, quoted
 from supervisor.config.values import Count, Duration, Filled, Model, Tasks, Variable
 from supervisor.core.grants import Grant
-from supervisor.core.spec import Restart, Resume, Stdio, Wall
+from supervisor.core.spec import Resources, Restart, Resume, Stdio, Wall
 
 #: Declared children; a type of its own because it holds the type it stands in.
 Branch = NewType("Branch", Mapping[str, Any])
@@ -57,6 +57,7 @@ class DefaultsTable:
     restart: Restart | None = None
     resume: Resume | None = None
     stop_grace: Duration | None = None
+    resources: Resources | None = None
     grant: Grant | None = None
 
 
@@ -109,6 +110,7 @@ _HOMES: Final[tuple[tuple[str, type], ...]] = (
     ("[defaults] and of an agent", DefaultsTable),
     ("an agent", AgentTable),
     ("grant", Grant),
+    ("resources", Resources),
     ("[limits]", LimitsTable),
     ("[project]", ProjectTable),
     ("[kinds.NAME]", KindTable),
@@ -201,7 +203,7 @@ def _keys(table: type) -> tuple[str, ...]:
 
 def _table(table: type, made: cattrs.Converter) -> Callable[[Any, Any], Any]:
     """A table of fixed keys; what is no table at all is told before its keys are looked at."""
-    own: dict[str, Any] = {name: override(struct_hook=hook) for name, hook in _GRANT.items()} if table is Grant else {}
+    own: dict[str, Any] = {name: override(struct_hook=hook) for name, hook in _OWN.get(table, {}).items()}
     inner: Callable[[Any, Any], Any] = make_dict_structure_fn(table, made, **own)
 
     def structure(value: object, _: object) -> Any:
@@ -261,6 +263,9 @@ _GRANT: Final[dict[str, Callable[[Any, Any], Any]]] = {
     **dict.fromkeys(("tokens", "turns", "descendants", "children", "depth"), values.count),
     "cost": values.money, "wall": values.duration,
 }  # fmt: skip
+_RESOURCES: Final = {"memory": values.memory, "cpu": values.cpu, "processes": values.processes}
+#: Tables of the core's own, whose values are written otherwise than they are kept.
+_OWN: Final[Mapping[type, Mapping[str, Callable[[Any, Any], Any]]]] = {Grant: _GRANT, Resources: _RESOURCES}
 #: What a `Branch` really is.
 _BRANCH: Final[Any] = Mapping[str, AgentTable]
 _CONVERTER: Final = _converter()

@@ -4,6 +4,7 @@ A wrong value is a `WrongValueError` in words; where it stands is not known here
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable
 from datetime import date, datetime, time
@@ -37,6 +38,9 @@ _A_SUM: Final = 'Write US dollars as a number, such as 2.50, or as "2.50 USD"'
 LONGEST: Final = 40
 #: The daemon names an agent to itself by this variable.
 OWN_VARIABLE: Final = "FLEET_AGENT"
+#: Memory is counted as the kernel and systemd do, by 1024.
+_MEMORY: Final = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
+_LEAST: Final = 1 << 20
 
 
 def called(value: object) -> str:
@@ -123,6 +127,44 @@ def tasks(value: object, _: object = Tasks) -> int:
     return value
 
 
+def memory(value: object, _: object = int) -> int:
+    """Bytes, as text with its unit; 0 is `"unlimited"`."""
+    if value == UNLIMITED:
+        return 0
+    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([KMGT])", value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise WrongValueError(
+            f"{called(value)}, not an amount of memory", 'Write it with its unit, such as "512M" or "2G"'
+        )
+    size = int(Decimal(found[1]) * _MEMORY[found[2]]) // 1024 * 1024
+    if not _LEAST <= size <= units.LARGEST:
+        raise WrongValueError(f"{quoted(found[0])} is not within 1M to {units.LARGEST} bytes")
+    return size
+
+
+def cpu(value: object, _: object = int) -> int:
+    """Percent of one processor; 0 is `"unlimited"`."""
+    if value == UNLIMITED:
+        return 0
+    found = re.fullmatch(r"([0-9]{1,7})%", value.strip()) if isinstance(value, str) else None
+    if found is None:
+        raise WrongValueError(
+            f"{called(value)}, not a share of processors", 'Write percent of one, such as "50%" or "150%"'
+        )
+    if int(found[1]) == 0:
+        raise WrongValueError("0% would let it stand still")
+    return int(found[1])
+
+
+def processes(value: object, _: object = int) -> int:
+    """How many; 0 is `"unlimited"`."""
+    if value == UNLIMITED:
+        return 0
+    if count(value) == 0:
+        raise WrongValueError("0 processes leave no room for the agent itself", f'No limit is written "{UNLIMITED}"')
+    return count(value)
+
+
 def model(value: object, _: object = Model) -> str:
     name = filled(value)
     if "*" in name[:-1]:
@@ -196,6 +238,16 @@ def show_money(nano: int) -> str:
     whole_part, rest = divmod(nano, NANO)
     digits = f"{rest:09d}".rstrip("0").ljust(2, "0")
     return f"{whole_part}.{digits} USD"
+
+
+def show_resource(name: str, value: int | None) -> str | int:
+    """A limit as it is written: `2G`, `150%`, `500`."""
+    if value is None:
+        return UNLIMITED
+    if name == "memory":
+        unit = next(unit for unit, size in _MEMORY.items() if value % size == 0)
+        return f"{value // _MEMORY[unit]}{unit}"
+    return f"{value}%" if name == "cpu" else value
 
 
 def _counted(value: int) -> int:

@@ -9,9 +9,9 @@ import attrs
 import tomli_w
 
 from supervisor.config.kinds import built_in
-from supervisor.config.values import UNLIMITED, show_duration, show_money
+from supervisor.config.values import UNLIMITED, show_duration, show_money, show_resource
 from supervisor.core.grants import Grant
-from supervisor.core.spec import Declared, Fleet, KindSpec, Role, Spec
+from supervisor.core.spec import Declared, Fleet, KindSpec, Resources, Role, Spec
 from supervisor.core.state import fold
 
 _FLEET: Final = Fleet("")
@@ -88,8 +88,15 @@ def _spec(spec: Spec, base: Spec) -> dict[str, Any]:
             value = UNLIMITED
         elif key == "stop_grace":
             value = show_duration(value)
+        elif key == "resources":
+            value = _resources(value, below)
         table[key] = value
     return table
+
+
+def _resources(value: Resources, below: Resources) -> dict[str, Any]:
+    names = [one.name for one in attrs.fields(Resources) if getattr(value, one.name) != getattr(below, one.name)]
+    return {name: show_resource(name, getattr(value, name)) for name in names}
 
 
 def _with_grant(table: dict[str, Any], grant: Grant, base: Grant) -> dict[str, Any]:

@@ -27,9 +27,10 @@ from supervisor.core.facts import (
 )
 from supervisor.core.ledger import NANO, ZERO, Usage
 from supervisor.core.state import Project
-from supervisor.runtime import codec, marks
-from supervisor.runtime.segments import NAME
-from supervisor.runtime.verify import verify
+from supervisor.runtime.containment import marks
+from supervisor.runtime.journal import codec
+from supervisor.runtime.journal.segments import NAME
+from supervisor.runtime.journal.verify import verify
 
 #: What is shown of an agent and changes without a fact.
 _CLOCKS = frozenset({"elapsed", "parent"})

@@ -98,8 +98,8 @@ class Refused:
     used: int | float | str | None = None
     reserved: int | float | str | None = None
     ask: str = ""
-    holder: str = ""
     times: int = 1
+    holder: str = ""
 
 
 # --- an agent
@@ -351,6 +351,8 @@ class Exited:
     lasted: float = 0.0
     killed: tuple[Killed, ...] = ()
     unkillable: tuple[int, ...] = ()
+    #: so many processes of the run the kernel ended because its memory was used up
+    oom: int = 0
 
 
 @frozen

@@ -27,6 +27,16 @@ class KindSpec:
 
 
 @frozen
+class Resources:
+    """What of the machine an agent may use together with all below it; None is no limit. `memory` is in bytes, `cpu` in
+    percent of one processor, `processes` counts threads too, as the kernel does."""
+
+    memory: int | None = None
+    cpu: int | None = None
+    processes: int | None = None
+
+
+@frozen
 class Spec:
     """How an agent is started and kept. Paths are absolute; `stop_grace` is in seconds; no `max_tasks` is no limit."""
 
@@ -44,6 +54,7 @@ class Spec:
     restart: Restart = "never"
     resume: Resume = "stand"
     stop_grace: float = 10.0
+    resources: Resources = Resources()
 
 
 @frozen

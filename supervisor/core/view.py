@@ -86,6 +86,7 @@ def _exit(node: Node) -> Plain | None:
     return {
         "code": node.exit.code,
         "signal": node.exit.signal,
+        "oom": node.exit.oom,
         "killed": [killed(one) for one in node.killed],
         "unkillable": list(node.exit.unkillable),
     }

@@ -90,7 +90,7 @@ def verify(errand: Errand) -> int:
     """Read journals and say whether they are whole. Exit code 1 where one is not."""
     from pathlib import Path
 
-    from supervisor.runtime import verify as reading
+    from supervisor.runtime.journal import verify as reading
 
     named = errand.params.get("path")
     found = [named] if named else list(journals(errand.place))

@@ -23,7 +23,7 @@ from supervisor.runtime import turn
 from supervisor.runtime.peers import CREDENTIALS
 from supervisor.runtime.turn import Pace
 
-_CHUNK: Final = 32 * 1024
+_CHUNK: Final = 64 * 1024
 _SCM_MAX_FD: Final = 253
 _CONTROL: Final = socket.CMSG_SPACE(CREDENTIALS.size) + socket.CMSG_SPACE(_SCM_MAX_FD * 4)
 

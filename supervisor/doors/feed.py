@@ -9,8 +9,8 @@ from supervisor.core.authority import Agent, Principal
 from supervisor.core.facts import Fact
 from supervisor.core.names import sees
 from supervisor.doors import wire
-from supervisor.runtime import codec
-from supervisor.runtime.chain import Batch
+from supervisor.runtime.journal import codec
+from supervisor.runtime.journal.chain import Batch
 from supervisor.runtime.projects import Room
 
 #: Takes lines for one reader.

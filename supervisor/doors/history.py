@@ -11,8 +11,9 @@ from supervisor.doors import feed
 from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain
 from supervisor.doors.service import Call
-from supervisor.runtime import segments, turn
-from supervisor.runtime.chain import Batch
+from supervisor.runtime import turn
+from supervisor.runtime.journal import segments
+from supervisor.runtime.journal.chain import Batch
 from supervisor.runtime.projects import Room
 
 #: So many are shown when no number is given.

@@ -4,6 +4,7 @@ thousand times waits for itself. It names no one and must never wait."""
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 from collections import Counter, deque
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from supervisor.runtime.peers import CREDENTIALS
 
 #: Taken off the kernel's queue in one turn of the loop: cheap, and a process that is only slow must not fill it.
 _AT_ONCE: Final = 64
+_NO_ROOM: Final = wire.error(None, wire.BUSY, "too many connections are open: close some")
 
 
 class Queue:
@@ -31,28 +33,34 @@ class Queue:
     def take(self, listening: socket.socket) -> bool:
         """Takes in some that have connected; whether there may be more. Raises OSError where the machine is short of
         something."""
+        turned_away: Counter[int] = Counter()
+        more = True
         for _ in range(_AT_ONCE):
             try:
                 raw, _ = listening.accept()
             except BlockingIOError:
-                return False
+                more = False
+                break
             except ConnectionAbortedError:
                 continue  # that one has gone again
-            raw.setblocking(False)
-            self._put(raw)
-        return True
+            pid: int = CREDENTIALS.unpack(raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[0]
+            if self._held[pid] < self._bound:
+                self._put(pid, raw)
+            else:
+                turned_away[pid] += 1
+                turn_away(raw)
+        for pid in turned_away:
+            self._fault("crowded", f"process {pid} has more than {self._bound} connections")
+        return more
 
-    def _put(self, raw: socket.socket) -> None:
-        pid: int = CREDENTIALS.unpack(raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))[0]
+    def _put(self, pid: int, raw: socket.socket) -> None:
+        raw.setblocking(False)
         if _hung_up(raw):
             raw.close()
-        elif self._held[pid] >= self._bound:
-            self._fault("crowded", f"process {pid} has more than {self._bound} connections")
-            turn_away(raw)
-        else:
-            self._held[pid] += 1
-            self._waiting.setdefault(pid, deque()).append(raw)
-            self._come.set()
+            return
+        self._held[pid] += 1
+        self._waiting.setdefault(pid, deque()).append(raw)
+        self._come.set()
 
     async def next(self) -> tuple[int, socket.socket]:
         """The next connection, and the process that holds its place."""
@@ -83,15 +91,12 @@ class Queue:
 def turn_away(raw: socket.socket) -> None:
     """Says that there is no room, and hangs up."""
     with contextlib.suppress(OSError):
-        raw.send(wire.error(None, wire.BUSY, "too many connections are open: close some"), socket.MSG_NOSIGNAL)
+        raw.send(_NO_ROOM, socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
     raw.close()
 
 
 def _hung_up(raw: socket.socket) -> bool:
-    """It has gone without a word."""
-    try:
-        return not raw.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+    """It has gone: whatever it asked, it waits for no answer."""
+    poll = select.poll()
+    poll.register(raw, 0)  # a hang-up is told unasked
+    return bool(poll.poll(0))

@@ -13,6 +13,7 @@ from supervisor.config import agents_toml
 from supervisor.core import save, view
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
+from supervisor.core.state import Node
 from supervisor.doors import feed, history, wire
 from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, find_room, target
@@ -58,7 +59,7 @@ class Reads:
             rooms = [room for room in rooms if room.id == call.principal.project]
         faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
         for room in rooms:
-            faults += _garbled(room) + _unkept(room) + _put_off(room)
+            faults += _garbled(room) + _unkept(room) + _unlimited(room) + _put_off(room)
         shown = [await self._project(room) for room in rooms if room.project.file]
         return self._about() | {"projects": shown, "faults": faults}
 
@@ -158,6 +159,21 @@ def _garbled(room: Room) -> list[Plain]:
         for node in room.project.agents.values()
         if node.garbled
     ]
+
+
+def _unlimited(room: Room) -> list[Plain]:
+    """Limits that the kernel does not keep here: one fault a reason, however many agents have them."""
+    by_reason: dict[str, list[Node]] = {}
+    for agent, host in room.house.hosts.items():
+        if host.cell is not None and host.cell.unkept and agent in room.project.agents:
+            by_reason.setdefault(host.cell.unkept, []).append(room.project.agents[agent])
+    found = []
+    for reason, nodes in by_reason.items():
+        named = ", ".join(f"{node.name} ({node.id})" for node in nodes[:3])
+        others = f" and {len(nodes) - 3} others" if len(nodes) > 3 else ""
+        what = f"resources of {named}{others} are not kept: {reason}"
+        found.append({"at": min(node.since for node in nodes), "where": room.project.name, "what": what})
+    return found
 
 
 def _unkept(room: Room) -> list[Plain]:

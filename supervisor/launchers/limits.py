@@ -8,7 +8,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from supervisor.runtime.marks import LOCKS
+from supervisor.runtime.containment.marks import LOCKS
 
 #: fork and exec need two fds of their own; other threads may take some in the same moment.
 _SPARES = 8

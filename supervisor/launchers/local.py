@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from supervisor.launchers import limits, shim
-from supervisor.runtime import marks
+from supervisor.runtime.containment import marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

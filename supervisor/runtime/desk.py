@@ -19,11 +19,12 @@ from supervisor.core.facts import Born, Fact
 from supervisor.core.refusals import Refusal
 from supervisor.core.requests import VERB, Fork, Hold, Instruct, Request, Stamp, Start, Up
 from supervisor.core.state import Project
-from supervisor.runtime import points, snapshot, turn
+from supervisor.runtime import points, turn
 from supervisor.runtime.allowance import Allowance
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.recent import Recent
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.recent import Recent
 from supervisor.runtime.refused import Refusals
 
 #: What a disk that is nearly full has no room for. All else goes on: it may be what makes room.

@@ -12,8 +12,8 @@ import trio
 from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
 from supervisor.core.state import Node
 from supervisor.runtime import points
-from supervisor.runtime.containment import Cell
-from supervisor.runtime.ladder import KILL_WITHIN, Clock
+from supervisor.runtime.containment.cell import Cell
+from supervisor.runtime.containment.ladder import KILL_WITHIN, Clock
 from supervisor.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Host:
     def place(self) -> Cell:
         """Its cell, inside its parent's. Raises OSError where there can be none."""
         if self.cell is None:
-            self.cell = self.house.containment.cell(self.agent, self.parent.place() if self.parent else None)
+            self.cell = self.house.places.cell(self.agent, self.parent.place() if self.parent else None)
         return self.cell
 
     # --- its life
@@ -164,7 +164,7 @@ class Host:
         for fact in self._waiting:
             self._unstarted(fact, "left before it was started")
         if self.cell is not None:
-            self.cell.close()
+            self.house.places.leave(self.cell, self.house.desk.project)
         if self.parent is not None:
             self.parent.children.discard(self)
             if not self.parent.children:
@@ -189,8 +189,8 @@ class Host:
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
         try:
-            cell = self.place()
             async with self.house.spawning:
+                cell = self.place()
                 if not self._awaited(fact):
                     return
                 if fact.run <= self._unwanted:

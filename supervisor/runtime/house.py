@@ -16,10 +16,11 @@ from supervisor.core.state import Node
 from supervisor.kinds.kind import Launch, Seat
 from supervisor.kinds.table import KINDS
 from supervisor.runtime import environment, points
-from supervisor.runtime.containment import Cell, Containment
+from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
+from supervisor.runtime.places import Places
 from supervisor.runtime.run import Run
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
@@ -58,7 +59,7 @@ class House:
     ) -> None:
         self.directory = directory
         self.instance = instance
-        self.containment = containment
+        self.places = Places(containment)
         self.hosts: dict[str, Host] = {}
         self.fault = fault
         self._printed: dict[str, Printed] = {}
@@ -99,6 +100,9 @@ class House:
                     host.interrupt()
             case facts.BackedOff():
                 self._back_off(fact)
+            case facts.Respecified():
+                if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
+                    host.cell.limit(fact.spec.resources)
             case facts.Granted():
                 if (host := self.hosts.get(fact.agent)) is not None:
                     host.watch_wall()
@@ -150,6 +154,7 @@ class House:
 
     def spawn(self, node: Node, cell: Cell, fact: Starting, later: Callable[[float, Callable[[], None]], None]) -> Run:
         """Start a run's process. Raises OSError with everything undone."""
+        self.places.check(node.name)
         project, spec = self.desk.project, node.spec
         kind = self._kind(spec.kind)
         home = self.home(node.id)
@@ -169,6 +174,7 @@ class House:
         launch, talk = program.launch(kind, seat), program.converse(seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
+        cell.limit(spec.resources)
         points.reach("spawning")
         try:
             process = cell.spawn(

@@ -19,11 +19,11 @@ from supervisor.core import facts
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import Refusal, refuse
 from supervisor.core.state import Project
-from supervisor.runtime.containment import Containment
+from supervisor.runtime.containment.cell import Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.house import House
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.recent import MOST
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.recent import MOST
 
 #: Below this many free bytes on the state directory's disk no new work is taken (DESIGN 10).
 LOW_DISK = 32 * 1024 * 1024

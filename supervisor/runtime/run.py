@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import trio
 
-from supervisor.core.facts import Exited, Garbled, Input, Killed, Unstarted
+from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, TurnEnded, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
 from supervisor.runtime import points, turn
-from supervisor.runtime.containment import Cell
+from supervisor.runtime.containment.cell import Cell
+from supervisor.runtime.containment.ladder import end
 from supervisor.runtime.heard import Heard
-from supervisor.runtime.ladder import end
 from supervisor.runtime.sieve import Overlong, Sieve
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
@@ -63,6 +63,7 @@ class Run:
         self._sieve = Sieve(kind.mark, LINE_LIMIT)
         self._unread = False
         self._hearing = False  # bytes were read, and wait for their turn
+        self._given: set[str] = set()
         self._empty = trio.Event()
         self._taken = trio.Event()
         self._until = float("-inf")
@@ -88,6 +89,7 @@ class Run:
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Give texts to the program."""
         points.reach("handing")
+        self._given = self._decided() & (self._given | {item.id for item in inputs})
         self.talk.hand(inputs, words)
         self._queue()
 
@@ -185,8 +187,19 @@ class Run:
         if isinstance(line, Overlong):
             self._overlong(line)
         else:
-            self.heard.take(self.talk.read(line))
-            self._queue()
+            self._take(self.talk.read(line))
+
+    def _take(self, said: list[Fact]) -> None:
+        # What was decided to be handed reaches the program only when it is on disk: a turn that ends before is another.
+        if any(isinstance(fact, TurnEnded) for fact in said) and not self._decided() <= self._given:
+            said = [fact for fact in said if not isinstance(fact, TurnEnded)]
+        self.heard.take(said)
+        self._queue()
+
+    def _decided(self) -> set[str]:
+        """The texts that the program has by now, for all that the core knows."""
+        node = self.heard.desk.project.agents.get(self.agent)
+        return {item.id for item in node.handed} if node is not None and node.run == self.number else set()
 
     def _overlong(self, line: Overlong) -> None:
         if line.head:
@@ -218,9 +231,10 @@ class Run:
             self._empty.set()
             self._taken.set()
             await self._drain()
-            self._last_words()
-            points.reach("emptied")
-            self.heard.flush(await self._exit(killed, unkillable))
+            async with turn.mine():
+                self._last_words()
+                points.reach("emptied")
+                self.heard.flush(await self._exit(killed, unkillable))
         finally:
             for scope in self._scopes:
                 scope.cancel()
@@ -264,8 +278,8 @@ class Run:
             return Unstarted(self.agent, self.number, f"{failure.filename}: {failure.strerror}")
         lasted = round(trio.current_time() - self.begun, 3)
         if code is not None and code < 0:
-            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable)
-        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable)
+            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable, self.cell.oom())
+        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable, self.cell.oom())
 
     async def _drain(self) -> None:
         self._last_byte = trio.current_time()

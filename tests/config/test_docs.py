@@ -11,12 +11,14 @@ import pytest
 from supervisor.config import schema
 from supervisor.config.agents_toml import ConfigError, parse
 from supervisor.core.grants import Grant
+from supervisor.core.spec import Resources
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 
 
 @pytest.mark.parametrize(
-    "table", [schema.AgentTable, schema.ProjectTable, schema.LimitsTable, schema.KindTable, schema.Document, Grant]
+    "table",
+    [schema.AgentTable, schema.ProjectTable, schema.LimitsTable, schema.KindTable, schema.Document, Grant, Resources],
 )
 def test_no_key_is_missing_from_the_page(table: type) -> None:
     known = set(re.findall(r"`\[?([a-z_]+)(?:\.NAME)?\]?`", PAGE))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from supervisor.config.agents_toml import dump, parse, shipped, starter
 from supervisor.core import names
 from supervisor.core.grants import Grant
-from supervisor.core.spec import Declared, Fleet, KindSpec, Role, Spec
+from supervisor.core.spec import Declared, Fleet, KindSpec, Resources, Role, Spec
 from supervisor.core.state import fold
 
 FILE = "/srv/project/agents.toml"
@@ -27,6 +27,12 @@ SEGMENT = WORD.filter(lambda part: "/" not in part and part not in {".", ".."})
 PATH = st.lists(SEGMENT, max_size=3).map(lambda parts: "/" + "/".join(parts))
 SECONDS = st.one_of(st.floats(1e-6, 1e15), st.integers(0, 10**6).map(float))
 COUNT = st.integers(0, 10**15)
+RESOURCES = st.builds(
+    Resources,
+    memory=st.none() | st.integers(1024, 9 * 10**11).map(lambda size: size * 1024),
+    cpu=st.none() | st.integers(1, 9_999_999),
+    processes=st.none() | st.integers(1, 10**15),
+)
 ENV = st.dictionaries(WORD.filter(lambda name: "=" not in name), TEXT, max_size=2)
 
 
@@ -72,6 +78,7 @@ def specs(draw: st.DrawFn, base: Spec, kinds: list[str], *, own: bool) -> Spec:
         restart=draw(st.sampled_from(["never", "on-failure", "always"])),
         resume=draw(st.sampled_from(["stand", "continue"])),
         stop_grace=draw(SECONDS),
+        resources=draw(RESOURCES),
     )
     return evolve(changed, description=draw(TEXT), task=draw(TEXT)) if own else changed
 

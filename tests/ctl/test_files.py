@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
+from supervisor.core.facts import Downed
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
 from tests.ctl.server import ctl, serve
 
 
@@ -78,6 +79,21 @@ def test_verify_reads_every_journal_of_the_user_without_a_daemon() -> None:
     done = ctl("verify")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("whole and closed") == 2
+
+
+def test_verify_by_replay_compares_what_the_facts_come_to_with_each_snapshot() -> None:
+    directory = Path(os.environ["XDG_STATE_HOME"]) / "fleet-supervisor" / "one-0a1b2c3d"
+    kept, past, _ = Journal.open(directory, directory.name)
+    kept.write([kept.encode(Batch(1.0, "operator", (Downed(),)))])
+    project = past.project()
+    project.wanted = True  # it is not, by the facts
+    kept.rotate(project, 1)
+    kept.close(2.0)
+    assert "whole and closed: 3 records in 2 segments" in ctl("verify").stdout
+    done = ctl("verify", "--replay", "--json")
+    assert done.returncode == 1
+    (answer,) = json.loads(done.stdout)["journals"]
+    assert (answer["state"], answer["file"], answer["line"]) == ("broken", "snapshot.000002.jsonl", None)
 
 
 def test_verify_names_the_first_bad_record_and_fails() -> None:

@@ -15,7 +15,7 @@ from supervisor.core.spec import Declared, Fleet, KindSpec, Spec
 from supervisor.core.state import Project
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
-from supervisor.runtime.journal import Journal
+from supervisor.runtime.journal.journal import Journal
 
 FLEET = Fleet(
     "p",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from supervisor.runtime.verify import verify
+from supervisor.runtime.journal.verify import verify
 from tests.e2e.conftest import start_daemon
 from tests.e2e.stage import PATIENCE, Stage, alive, project, terminated
 from tests.fleet import DAEMON, Fleet, RefusedError

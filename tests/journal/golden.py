@@ -12,9 +12,9 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 import attrs
 
 from supervisor.core.facts import Fact
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.segments import NAME
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import NAME
 from tests.facts import all_facts
 
 GOLDEN = Path(__file__).with_name("golden.jsonl")

@@ -33,9 +33,9 @@ from supervisor.core.grants import Grant
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import Declared, Fleet, KindSpec, Spec
 from supervisor.core.state import Project
-from supervisor.runtime import snapshot
-from supervisor.runtime.chain import Batch, Link
-from supervisor.runtime.journal import SEGMENT, Journal
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch, Link
+from supervisor.runtime.journal.journal import SEGMENT, Journal
 
 PROJECT = "demo-0123abcd"
 FLEET = Fleet("demo", (Declared("lead", Spec("lines")),), kinds=(KindSpec("lines", "lines", ("cat",)),))
@@ -72,9 +72,9 @@ def batch(at: float, *facts: Fact) -> Batch:
     return Batch(float(at), "fleet", facts)
 
 
-def replayed(told: list[Batch]) -> Project:
+def replayed(told: list[Batch], name: str = PROJECT) -> Project:
     """The state that these batches come to."""
-    project = Project(PROJECT)
+    project = Project(name)
     for each in told:
         for fact in each.facts:
             apply(project, fact, each.at)

@@ -14,7 +14,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-from supervisor.runtime.journal import Journal, JournalError
+from supervisor.runtime.journal.journal import Journal, JournalError
 from tests.journal.life import PROJECT, batches, take
 
 #: What a rotation and the writes around it ask of the system.

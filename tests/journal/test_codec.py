@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from supervisor.core.facts import Born, Downed, Handed, Leaving, Refused, Repaired, Spent
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import Spec
-from supervisor.runtime.codec import FACTS, UnreadableError, dump, load
+from supervisor.runtime.journal.codec import FACTS, UnreadableError, dump, load
 from tests.facts import all_facts, values
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from supervisor.core.facts import Spoke
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal, JournalError
-from supervisor.runtime.verify import verify
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal, JournalError
+from supervisor.runtime.journal.verify import verify
 from tests.house import eventually_sync
 
 PROJECT = "demo-0123abcd"
@@ -21,8 +21,8 @@ PROJECT = "demo-0123abcd"
 WRITER = """
 import sys, pathlib
 from supervisor.core.facts import Spoke
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
 journal, _, cut = Journal.open(pathlib.Path(sys.argv[1]), "demo-0123abcd")
 print("open", journal.seq, cut, flush=True)
 while True:
@@ -34,9 +34,9 @@ while True:
 FULL = """
 import resource, sys, pathlib
 from supervisor.core.facts import Spoke
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal, JournalError
-from supervisor.runtime.verify import verify
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal, JournalError
+from supervisor.runtime.journal.verify import verify
 directory = pathlib.Path(sys.argv[1])
 if sys.argv[2] == "limit":
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

@@ -17,12 +17,12 @@ import trio
 from supervisor.core.facts import Spoke
 from supervisor.core.state import Project
 from supervisor.doors import paths
-from supervisor.runtime import snapshot
-from supervisor.runtime.chain import Batch
-from supervisor.runtime.journal import Journal
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import snapshot_of
+from supervisor.runtime.journal.verify import verify
 from supervisor.runtime.projects import LOW_DISK
-from supervisor.runtime.segments import snapshot_of
-from supervisor.runtime.verify import verify
 from tests.fleet import Fleet, RefusedError, running
 from tests.house import eventually
 

@@ -7,11 +7,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from supervisor.runtime.codec import FACTS
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.segments import NAME
-from supervisor.runtime.verify import verify
+from supervisor.core.apply import apply
+from supervisor.core.state import Project
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch, Link
+from supervisor.runtime.journal.codec import FACTS
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import NAME
+from supervisor.runtime.journal.verify import verify
+from tests.journal import golden_life
 from tests.journal.golden import GOLDEN, MEANING, PROJECT, meaning
+from tests.journal.golden_life import LIFE, STATE, TREES
+from tests.journal.life import replayed, take, text
 
 
 def holds(now: Any, then: Any) -> bool:
@@ -42,3 +49,49 @@ def test_the_golden_journal_holds_every_fact(tmp_path: Path) -> None:
     journal.abandon()
     missing = FACTS.keys() - {type(fact).__name__ for batch in past.batches for fact in batch.facts}
     assert not missing, "python -m tests.journal.golden adds them"
+
+
+def life(directory: Path) -> list[Batch]:
+    """The golden life."""
+    shutil.copy(LIFE, directory / NAME)
+    assert verify(directory, replay=True).state == "open"
+    journal, past, cut = Journal.open(directory, golden_life.PROJECT)
+    journal.abandon()
+    assert cut == 0
+    return past.batches
+
+
+def test_the_golden_life_comes_to_what_it_came_to(tmp_path: Path) -> None:
+    project = Project(golden_life.PROJECT)
+    chapters = {chapter["seq"]: chapter for chapter in json.loads(TREES.read_text())}
+    for batch in life(tmp_path):
+        for fact in batch.facts:
+            apply(project, fact, batch.at)
+        if (chapter := chapters.pop(batch.seq, None)) is not None:
+            assert holds(golden_life.tree(project), chapter["tree"]), f"chapter {chapter['chapter']} ends elsewhere"
+    assert not chapters
+    then = json.loads(STATE.read_text())
+    known = (then["meaning"], then["shape"]) == (snapshot.MEANING, snapshot.SHAPE)
+    assert known, "the state has another shape now: python -m tests.journal.golden_life says it anew"
+    same = snapshot.digest(project, Link(0, "")) == then["digest"]
+    assert same, "the same facts come to another state: raise snapshot.MEANING, and say it anew as above"
+
+
+def test_the_golden_life_holds_every_fact(tmp_path: Path) -> None:
+    missing = golden_life.missing(life(tmp_path))
+    assert not missing, "another chapter in tests/journal/golden_life.py tells of them"
+
+
+def test_the_golden_life_in_segments_comes_to_the_same(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    journal, past, _ = Journal.open(tmp_path / "parts", golden_life.PROJECT, 3000)
+    project = past.project()
+    batches = life(tmp_path / "whole")
+    for batch in batches:
+        take(journal, project, batch)
+    journal.abandon()
+    assert journal.segment > 3
+    assert verify(tmp_path / "parts", replay=True).notes == ()
+    again, found, _ = Journal.open(tmp_path / "parts", golden_life.PROJECT)
+    again.abandon()
+    assert text(found.project()) == text(replayed(batches, golden_life.PROJECT))

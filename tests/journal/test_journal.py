@@ -16,16 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from supervisor.core.facts import Downed, Fact, Repaired, Spoke
-from supervisor.runtime.chain import LONGEST, NOTHING, Batch, Fault, records, seal
-from supervisor.runtime.journal import CUT, LOCK, Journal, JournalError
-from supervisor.runtime.segments import NAME
-from supervisor.runtime.verify import verify
+from supervisor.runtime.journal.chain import LONGEST, NOTHING, Batch, Fault, records, seal
+from supervisor.runtime.journal.journal import CUT, LOCK, Journal, JournalError
+from supervisor.runtime.journal.segments import NAME
+from supervisor.runtime.journal.verify import verify
 from tests.facts import all_facts, values
 
 PROJECT = "demo-0123abcd"
 OPENER = """
 import sys, pathlib
-from supervisor.runtime.journal import Journal
+from supervisor.runtime.journal.journal import Journal
 Journal.open(pathlib.Path(sys.argv[1]), "demo-0123abcd")
 """
 FACTS: st.SearchStrategy[tuple[Fact, ...]] = st.lists(st.one_of(*map(values, all_facts())), max_size=3).map(tuple)

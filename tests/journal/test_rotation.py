@@ -12,11 +12,11 @@ import trio
 
 from supervisor.core.facts import Born, Fact, Spoke
 from supervisor.core.spec import Spec
-from supervisor.runtime.chain import Batch
 from supervisor.runtime.desk import Desk
-from supervisor.runtime.journal import Journal
-from supervisor.runtime.segments import Files, snapshots
-from supervisor.runtime.verify import verify
+from supervisor.runtime.journal.chain import Batch
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import Files, snapshots
+from supervisor.runtime.journal.verify import verify
 from tests.journal.life import PROJECT, batches, fill, replayed, take, text
 from tests.journal.steps import ADDED
 

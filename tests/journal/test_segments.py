@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from supervisor.runtime import segments, snapshot
-from supervisor.runtime.chain import Carry, Fault, Link, seal_carry
-from supervisor.runtime.journal import CUT, LOCK, Journal, JournalError
-from supervisor.runtime.segments import NAME, Files, numbered, snapshot_of
-from supervisor.runtime.verify import verify
+from supervisor.runtime.journal import segments, snapshot
+from supervisor.runtime.journal.chain import Carry, Fault, Link, seal_carry
+from supervisor.runtime.journal.journal import CUT, LOCK, Journal, JournalError
+from supervisor.runtime.journal.segments import NAME, Files, numbered, snapshot_of
+from supervisor.runtime.journal.verify import verify
 from tests.journal.life import PROJECT, batches, fill, replayed, text
 
 SMALL = 4000

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from supervisor.core.apply import apply
 from supervisor.core.state import Node, Project
-from supervisor.runtime import snapshot
-from supervisor.runtime.chain import Carry, Link
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Carry, Link
 from tests.facts import values
 from tests.journal.life import batches, replayed, text
 
@@ -29,7 +29,7 @@ def carry(project: Project, digest: str, shape: str = snapshot.SHAPE) -> Carry:
 
 
 @given(project=values(Project), nodes=st.lists(values(Node), max_size=3, unique_by=lambda node: node.id))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_every_state_comes_back_equal_and_in_the_same_order(project: Project, nodes: list[Node]) -> None:
     project.agents = {node.id: node for node in nodes}
     with TemporaryDirectory() as name:
@@ -44,7 +44,7 @@ def test_every_state_comes_back_equal_and_in_the_same_order(project: Project, no
 
 
 @given(project=values(Project), nodes=st.lists(values(Node), max_size=3, unique_by=lambda node: node.id))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_a_copy_is_equal_and_shares_nothing_that_changes(project: Project, nodes: list[Node]) -> None:
     project.agents = {node.id: node for node in nodes}
     made = snapshot.copied(project)
@@ -92,7 +92,7 @@ def test_a_file_that_is_another_snapshot_is_not_taken(tmp_path: Path, other: str
 
 
 def test_what_the_state_consists_of_is_named_alike_in_every_process() -> None:
-    program = "from supervisor.runtime import codec, snapshot; print(snapshot._shape())"
+    program = "from supervisor.runtime.journal import codec, snapshot; print(snapshot._shape())"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == snapshot.SHAPE == snapshot._shape()
 

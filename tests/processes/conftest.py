@@ -10,8 +10,9 @@ from typing import Literal
 import pytest
 import trio
 
-from supervisor.runtime.containment import Containment, contain
-from supervisor.runtime.reaper import reap
+from supervisor.runtime.containment.cell import Containment
+from supervisor.runtime.containment.contain import contain
+from supervisor.runtime.containment.reaper import reap
 from tests.processes.stage import Stage, cgroups_missing
 
 

@@ -11,8 +11,9 @@ import trio
 
 from supervisor.core.spec import Stdio
 from supervisor.launchers.local import Process
-from supervisor.runtime import cgroupfs, marks
-from supervisor.runtime.containment import Cell, Containment, contain
+from supervisor.runtime.containment import cgroupfs, marks
+from supervisor.runtime.containment.cell import Cell, Containment
+from supervisor.runtime.containment.contain import contain
 
 VICTIMS = str(Path(__file__).with_name("victims.py"))
 #: Long enough for a loaded machine; whatever takes this long has failed.

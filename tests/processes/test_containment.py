@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from supervisor.runtime import cgroupfs, marks
-from supervisor.runtime.cell import Member
-from supervisor.runtime.cgroup import CgroupCell
+from supervisor.runtime.containment import cgroupfs, marks
+from supervisor.runtime.containment.cell import Member
+from supervisor.runtime.containment.cgroup import CgroupCell
 from tests.house import eventually
 from tests.processes.stage import PATIENCE, Stage, alive, elsewhere, there
 

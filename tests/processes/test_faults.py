@@ -6,7 +6,7 @@ from pathlib import Path
 
 import trio
 
-from supervisor.runtime.containment import Containment
+from supervisor.runtime.containment.cell import Containment
 from supervisor.runtime.projects import Projects
 
 

@@ -7,8 +7,8 @@ import signal
 import pytest
 import trio
 
-from supervisor.runtime import marks
-from supervisor.runtime.ladder import Clock, end
+from supervisor.runtime.containment import marks
+from supervisor.runtime.containment.ladder import Clock, end
 from tests.house import eventually
 from tests.processes.stage import PATIENCE, Stage, alive
 

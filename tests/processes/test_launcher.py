@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from supervisor.launchers import local
-from supervisor.runtime import marks
+from supervisor.runtime.containment import marks
 from tests.house import eventually, fds
 from tests.processes.stage import PATIENCE, Stage
 

@@ -8,8 +8,8 @@ import sys
 
 import trio
 
-from supervisor.runtime import marks
-from supervisor.runtime.sweep import sweep
+from supervisor.runtime.containment import marks
+from supervisor.runtime.containment.sweep import sweep
 from tests.house import eventually
 from tests.processes.stage import PATIENCE, Stage, alive
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.runtime import cgroupfs, kernel, marks
-from supervisor.runtime.containment import contain
+from supervisor.runtime.containment import cgroupfs, kernel, marks
+from supervisor.runtime.containment.contain import contain
 from tests.house import cgroups, eventually_sync
 from tests.processes.stage import cgroups_missing, elsewhere
 
@@ -132,9 +132,9 @@ DELEGATED = """if True:
         procs.write("0")
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
     import trio
-    from supervisor.runtime.containment import contain
-    from supervisor.runtime.reaper import reap
-    from supervisor.runtime import cgroupfs, marks
+    from supervisor.runtime.containment.contain import contain
+    from supervisor.runtime.containment.reaper import reap
+    from supervisor.runtime.containment import cgroupfs, marks
 
     async def main():
         unit = cgroupfs.here().directory

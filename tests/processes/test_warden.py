@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.runtime import marks
+from supervisor.runtime.containment import marks
 from tests.house import eventually_sync
 from tests.processes.stage import alive
 from tests.processes.standin import numbers

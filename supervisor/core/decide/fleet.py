@@ -20,7 +20,7 @@ from supervisor.core.spec import Declared
 from supervisor.core.state import Node, Project, fold
 
 #: What of a declaration may change under a running program.
-KEPT_RUNNING = ("task", "description", "role", "max_tasks", "replace", "restart", "resume", "stop_grace")
+KEPT_RUNNING = ("task", "description", "role", "max_tasks", "replace", "restart", "resume", "stop_grace", "resources")
 
 
 def up(project: Project, request: Up, moment: Moment, by: str) -> list[Fact]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from supervisor.launchers.local import LEADERS
-from supervisor.runtime import marks
+from supervisor.runtime.containment import marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from supervisor.runtime.cell import Containment
+    from supervisor.runtime.containment.cell import Containment
 
 
 async def reap(containment: Containment, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-from supervisor.runtime import cgroupfs, marks
-from supervisor.runtime.cell import Cell, Containment, Member, Tier
-from supervisor.runtime.cgroup import Cgroups
-from supervisor.runtime.subreaper import Subreaper
-
-__all__ = ["Cell", "Containment", "Member", "Tier", "contain"]
+from supervisor.runtime.containment import cgroupfs, marks
+from supervisor.runtime.containment.cell import Containment
+from supervisor.runtime.containment.cgroup import Cgroups
+from supervisor.runtime.containment.subreaper import Subreaper
 
 
 def contain(instance: int, want: Literal["auto", "cgroup", "warden"]) -> Containment:

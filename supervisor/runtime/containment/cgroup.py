@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from supervisor.runtime import cgroupfs, marks
-from supervisor.runtime.inotify import Watch
-from supervisor.runtime.subreaper import Identity, Seen, Subreaper, SubreaperCell
+from supervisor.core.spec import Resources
+from supervisor.runtime.containment import cgroupfs, controllers, marks
+from supervisor.runtime.containment.inotify import Watch
+from supervisor.runtime.containment.subreaper import Identity, Seen, Subreaper, SubreaperCell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     import trio
 
     from supervisor.core.facts import Killed
-    from supervisor.runtime.cell import Cell, Tier
-    from supervisor.runtime.cgroupfs import Place
+    from supervisor.core.spec import Stdio
+    from supervisor.launchers.local import Process
+    from supervisor.runtime.containment.cell import Cell, Tier
+    from supervisor.runtime.containment.cgroupfs import Place
 
 #: Where the daemon itself stands, and where an agent's own processes do.
 DAEMON, OWN = "daemon", "self"
@@ -34,6 +37,7 @@ class Cgroups(Subreaper):
     def __init__(self, instance: int, base: Place) -> None:
         cgroupfs.sweep(base)
         self._base = base
+        self.controllers = controllers.Controllers(base)
         self.top, self._lock = cgroupfs.claim(base)
         try:
             self.leaf = self.top.below(DAEMON)
@@ -65,11 +69,13 @@ class Cgroups(Subreaper):
 
     def _leave(self) -> None:
         with suppress(OSError):
-            cgroupfs.join(self._base.directory)
-        with suppress(OSError):
             for entry in os.scandir(self.top.directory):
                 if entry.is_dir() and entry.name != DAEMON:
                     cgroupfs.end(self.top.below(entry.name))
+                    cgroupfs.remove(entry.path)
+        self.controllers.give_back()  # before the daemon goes back: no process stands where controllers are handed down
+        with suppress(OSError):
+            cgroupfs.join(self._base.directory)
         cgroupfs.remove(self.top.directory)
         os.close(self._lock)
 
@@ -86,6 +92,22 @@ class CgroupCell(SubreaperCell):
         self.cgroup = self._own.directory
         os.makedirs(self.cgroup, exist_ok=True)
         self._events = group.watch.add(f"{self.cgroup}/cgroup.events", self.nudge)
+        self._limits = Resources()
+        self._oom = 0
+
+    def limit(self, resources: Resources) -> None:
+        if resources != self._limits:
+            self._limits = resources
+            self.unkept = self._group.controllers.limit(self.place, resources)
+
+    def spawn(
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdio: Stdio, stderr: int, run: int
+    ) -> Process:
+        self._oom = controllers.oom(self.place, self._own)
+        return super().spawn(argv, cwd=cwd, env=env, stdio=stdio, stderr=stderr, run=run)
+
+    def oom(self) -> int:
+        return controllers.oom(self.place, self._own) - self._oom
 
     def living(self) -> bool:
         return super().living() or cgroupfs.populated(self._own.directory)
@@ -97,6 +119,7 @@ class CgroupCell(SubreaperCell):
     def close(self) -> None:
         super().close()
         self._group.watch.remove(self._events)
+        self._group.controllers.forget(self.place)
         cgroupfs.remove(self.place.directory)
 
     def _look(self, since: float) -> Iterator[Seen]:

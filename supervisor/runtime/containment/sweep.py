@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from supervisor.core.facts import Killed
-from supervisor.runtime import marks
+from supervisor.runtime.containment import marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from supervisor.runtime.marks import Stat
+    from supervisor.runtime.containment.marks import Stat
 
 
 def carrying(instance: int) -> Iterator[Stat]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import trio
 
     from supervisor.core.facts import Killed
-    from supervisor.core.spec import Stdio
+    from supervisor.core.spec import Resources, Stdio
     from supervisor.launchers.local import Process
 
 Tier = Literal["cgroup", "warden"]
@@ -34,6 +34,11 @@ class Cell(Protocol):
     """The place of one agent, for all its runs."""
 
     agent: str
+    #: why not all that the agent is limited to is kept; "" if it is
+    unkept: str
+
+    def limit(self, resources: Resources) -> None:
+        """Keep the agent and all below it within these, from now on."""
 
     def spawn(
         self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdio: Stdio, stderr: int, run: int
@@ -54,6 +59,9 @@ class Cell(Protocol):
     async def clear(self, within: float) -> tuple[tuple[Killed, ...], tuple[int, ...]]:
         """SIGKILL again and again until nothing lives or the time is over: (killed, unkillable). The leader is in
         neither while it can be killed; its exit says how it ended."""
+
+    def oom(self) -> int:
+        """How many processes of the current run the kernel ended for want of memory, as far as it counts them."""
 
     def change(self) -> trio.Event:
         """The event of the next end of a member: take it before you look, so that none between is missed."""

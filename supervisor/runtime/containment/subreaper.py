@@ -12,21 +12,22 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import trio
-from attrs import frozen
+from attrs import astuple, frozen
 
 from supervisor.core.facts import Killed
 from supervisor.launchers import local
-from supervisor.runtime import kernel, marks
-from supervisor.runtime.adopted import Adopted
-from supervisor.runtime.cell import Cell, Member, Tier
-from supervisor.runtime.reaper import collect
+from supervisor.runtime import turn
+from supervisor.runtime.containment import kernel, marks
+from supervisor.runtime.containment.adopted import Adopted
+from supervisor.runtime.containment.cell import Cell, Member, Tier
+from supervisor.runtime.containment.reaper import collect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from supervisor.core.spec import Stdio
+    from supervisor.core.spec import Resources, Stdio
     from supervisor.launchers.local import Process
-    from supervisor.runtime.marks import Stat
+    from supervisor.runtime.containment.marks import Stat
 
 #: Who waits for an event looks again after this long without one (seconds).
 SLOW = 1.0
@@ -114,6 +115,7 @@ class SubreaperCell:
     def __init__(self, group: Subreaper, agent: str) -> None:
         self.agent = agent
         self.run = 0
+        self.unkept = ""
         self.cgroup: str | None = None  # the directory its processes start in
         self._group = group
         self._process: Process | None = None
@@ -125,6 +127,10 @@ class SubreaperCell:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.agent} run {self.run}>"
+
+    def limit(self, resources: Resources) -> None:
+        limited = any(value is not None for value in astuple(resources))
+        self.unkept = f"the {self._group.tier} tier has no cgroup to keep them with" if limited else ""
 
     # --- one run after the other
 
@@ -190,6 +196,9 @@ class SubreaperCell:
         for stat in marks.tree(adopted.of(self, since), own):
             yield Seen(stat, stray=True)
 
+    def oom(self) -> int:
+        return 0
+
     # --- waiting
 
     def nudge(self) -> None:
@@ -242,7 +251,8 @@ class SubreaperCell:
         await trio.lowlevel.checkpoint()
         while self._lives():
             with suppress(OSError):  # no fd left to look with; others may give some back
-                await self._strike(killed, again=pause > SHORTEST)
+                async with turn.mine():
+                    await self._strike(killed, again=pause > SHORTEST)
             left = over - trio.current_time()
             with trio.move_on_after(max(min(pause, left), SHORTEST)):
                 await self.emptied()

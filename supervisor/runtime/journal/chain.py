@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from supervisor.core.facts import Fact
-from supervisor.runtime import codec
+from supervisor.runtime.journal import codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

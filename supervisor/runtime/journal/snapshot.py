@@ -15,8 +15,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 import attrs
 
 from supervisor.core.state import Node, Project
-from supervisor.runtime import chain, codec
-from supervisor.runtime.chain import Carry, Link
+from supervisor.runtime.journal import chain, codec
+from supervisor.runtime.journal.chain import Carry, Link
 
 #: To be raised when `apply` comes to mean something else by the same facts and fields: snapshots from before are then
 #: left alone and made again from the facts. The golden life's digest notices.

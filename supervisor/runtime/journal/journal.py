@@ -15,10 +15,11 @@ from attrs import frozen
 
 from supervisor.core.apply import apply
 from supervisor.core.state import Project
-from supervisor.runtime import chain, disk, points, rotation, segments
-from supervisor.runtime.chain import Batch, Carry, Fault, Genesis, Link, seal_genesis
-from supervisor.runtime.lock import TakenError, take
-from supervisor.runtime.segments import NAME, Files
+from supervisor.runtime import points
+from supervisor.runtime.journal import chain, disk, rotation, segments
+from supervisor.runtime.journal.chain import Batch, Carry, Fault, Genesis, Link, seal_genesis
+from supervisor.runtime.journal.lock import TakenError, take
+from supervisor.runtime.journal.segments import NAME, Files
 
 #: What was cut off as a torn tail is kept here: should it ever have been more than that, it is not lost.
 CUT = "journal.cut"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from supervisor.runtime import kernel
+from supervisor.runtime.containment import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

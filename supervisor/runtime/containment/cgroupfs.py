@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from attrs import frozen
 
-from supervisor.runtime import marks
+from supervisor.runtime.containment import marks
 
 #: A daemon's directory: the pid that it had in its own pid namespace, and a number that makes it free.
 _NAME = "fleet-supervisor-{}-{}"

@@ -10,12 +10,13 @@ import trio
 from attrs import frozen
 
 from supervisor.core.facts import Killed
+from supervisor.runtime import turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from supervisor.launchers.local import Process
-    from supervisor.runtime.cell import Cell
+    from supervisor.runtime.containment.cell import Cell
 
 #: Of its slice, what the polite way gets before SIGTERM, and at most so many seconds.
 POLITE_SHARE, POLITE_MOST = 0.25, 2.0
@@ -76,13 +77,14 @@ async def _say(polite: Callable[[], Awaitable[None]]) -> None:
 
 async def _terminate(process: Process | None, cell: Cell, until: float, ended: dict[int, Killed]) -> None:
     while trio.current_time() < until:
-        change = cell.change()
-        if not cell.living():
-            return
-        if process is None or process.poll() is not None:
-            for member in cell.members():
-                ended.setdefault(member.pid, Killed(member.pid, member.argv0, "TERM", member.escaped))
-        cell.signal(signal.SIGTERM)
+        async with turn.mine():  # of hundreds that end at once, one looks and signals in a turn of the loop
+            change = cell.change()
+            if not cell.living():
+                return
+            if process is None or process.poll() is not None:
+                for member in cell.members():
+                    ended.setdefault(member.pid, Killed(member.pid, member.argv0, "TERM", member.escaped))
+            cell.signal(signal.SIGTERM)
         with trio.move_on_at(until):
             await cell.changed(change)
             with trio.move_on_after(SETTLE):

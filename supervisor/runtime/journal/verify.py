@@ -11,11 +11,11 @@ from attrs import evolve, frozen
 
 from supervisor.core.apply import apply
 from supervisor.core.state import Project
-from supervisor.runtime import snapshot
-from supervisor.runtime.chain import Batch, Carry, Fault, Genesis, Link
-from supervisor.runtime.journal import LOCK
-from supervisor.runtime.lock import is_taken
-from supervisor.runtime.segments import NAME, Files, numbered, snapshot_of
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch, Carry, Fault, Genesis, Link
+from supervisor.runtime.journal.journal import LOCK
+from supervisor.runtime.journal.lock import is_taken
+from supervisor.runtime.journal.segments import NAME, Files, numbered, snapshot_of
 
 State = Literal["closed", "open", "broken"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from supervisor.runtime.chain import Batch
+from supervisor.runtime.journal.chain import Batch
 
 #: How many batches are kept, and how much of the journal they may be (bytes).
 MOST, BYTES = 2000, 4 * 1024 * 1024

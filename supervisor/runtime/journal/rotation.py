@@ -11,9 +11,9 @@ from pathlib import Path
 from attrs import frozen
 
 from supervisor.core.state import Project
-from supervisor.runtime import disk, snapshot
-from supervisor.runtime.chain import Carry, Link, seal_carry
-from supervisor.runtime.segments import NAME, numbered, snapshot_of, snapshots
+from supervisor.runtime.journal import disk, snapshot
+from supervisor.runtime.journal.chain import Carry, Link, seal_carry
+from supervisor.runtime.journal.segments import NAME, numbered, snapshot_of, snapshots
 
 #: A first record is written under this name and gets its own when it is whole.
 FRESH = "journal.new"

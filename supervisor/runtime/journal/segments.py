@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 from supervisor.core.apply import apply
 from supervisor.core.state import Project
-from supervisor.runtime import chain, snapshot
-from supervisor.runtime.chain import Batch, Carry, Fault, Genesis, Link, records
+from supervisor.runtime.journal import chain, snapshot
+from supervisor.runtime.journal.chain import Batch, Carry, Fault, Genesis, Link, records
 
 #: The segment that is written; those before it are named by their numbers.
 NAME = "journal.jsonl"

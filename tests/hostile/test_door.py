@@ -1,0 +1,189 @@
+"""Whoever comes to the door, with whatever, as often as he likes: the next one is served, and it is on record."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.e2e.stage import Stage, project
+from tests.fleet import RefusedError
+from tests.hostile import attacks
+from tests.hostile.siege import Attacker, faults, siege
+
+STATUS = b'{"jsonrpc":"2.0","id":1,"method":"status","params":{}}\n'
+
+
+@pytest.fixture
+async def quiet(stage: Stage) -> Stage:
+    await stage.fleet.up(project('[agents.lead]\nkind = "sleep"\n'))
+    await stage.standing("lead")
+    return stage
+
+
+@pytest.mark.parametrize(
+    ("program", "seen"),
+    [
+        pytest.param(attacks.THOUSANDS, "connections", id="thousands of connections"),
+        pytest.param(attacks.COME_AND_GO, "", id="connects and leaves"),
+        pytest.param(attacks.HALVES, "", id="half requests"),
+        pytest.param(attacks.ENDLESS, "bytes", id="a line without an end"),
+        pytest.param(attacks.TINY, "a request", id="ten thousand nothings in one write"),
+        pytest.param(attacks.DEAF, "does not read", id="does not read its answers"),
+        pytest.param(attacks.FULL, "values", id="a line full of values"),
+        pytest.param(attacks.MANY_ASK, "", id="fifty connections that ask"),
+    ],
+)
+async def test_nobody_keeps_others_out(quiet: Stage, program: str, seen: str) -> None:
+    with Attacker(attacks.CONNECT + program, str(quiet.fleet.socket)):
+        async with siege(quiet.fleet):
+            pass
+        await faults(quiet.fleet, seen)
+
+
+async def test_a_line_of_two_gigabytes_is_refused_once_in_passing(quiet: Stage) -> None:
+    with Attacker(attacks.CONNECT + attacks.TWO_GIGABYTES, str(quiet.fleet.socket)) as attacker:
+        async with siege(quiet.fleet, growth=16 * 1024 * 1024):
+            pass
+        first, second = json.loads(await attacker.line()), json.loads(await attacker.line())
+    assert (first["id"], first["error"]["code"]) == (None, -32600)
+    assert (second["id"], "result" in second) == (1, True)
+
+
+TICKS = """
+number = 0
+while True:
+    number += 1
+    os.write(1, b'{"fleet":"done","summary":"%d %s"}\\n' % (number, b"x" * 3000))
+    time.sleep(0.002)
+"""
+
+
+async def test_followers_by_the_hundred_cost_no_one_anything_and_who_does_not_read_is_dropped(stage: Stage) -> None:
+    await stage.fleet.up(project(stage.python("ticks", TICKS), '[agents.lead]\nkind = "ticks"\n'))
+    with ExitStack() as stack:
+        for _ in range(3):
+            attacker = stack.enter_context(Attacker(attacks.CONNECT + attacks.FOLLOWERS, str(stage.fleet.socket)))
+            assert await attacker.line() == "following"
+        async with siege(stage.fleet, growth=64 * 1024 * 1024):
+            pass
+        await faults(stage.fleet, "dropped: operator does not read its answers")
+        # One who reads sees everything.
+        async with stage.fleet.events() as events:
+            seen = [(await anext(events))["seq"] for _ in range(60)]
+        assert seen == sorted(seen)
+
+
+async def test_what_one_asks_at_once_is_answered_in_order_or_refused(quiet: Stage) -> None:
+    lines = b"".join(
+        b'{"jsonrpc":"2.0","id":%d,"method":"whoami","params":{"project":"t"}}\n' % number for number in range(10_000)
+    )
+    stream = await trio.open_unix_socket(str(quiet.fleet.socket))
+    answers: list[dict[str, Any]] = []
+    async with stream, trio.open_nursery() as nursery:
+        nursery.start_soon(stream.send_all, lines)
+        rest = b""
+        while len(answers) < 10_000:
+            *whole, rest = (rest + await stream.receive_some(1 << 20)).split(b"\n")
+            answers += map(json.loads, whole)
+    done = [answer["id"] for answer in answers if "result" in answer]
+    assert done == sorted(done)
+    assert {answer["id"] for answer in answers} == set(range(10_000))
+    assert {answer["error"]["code"] for answer in answers if "error" in answer} <= {-32002}
+
+
+async def test_what_is_no_request_of_ours_changes_nothing_and_leaves_the_connection_usable(quiet: Stage) -> None:
+    stream = await trio.open_unix_socket(str(quiet.fleet.socket))
+    async with stream:
+        for line in attacks.NONSENSE:
+            await stream.send_all(b"\n" + line + b"\n" + STATUS)
+            data = b""
+            while data.count(b"\n") < 2:
+                got = await stream.receive_some(65536)
+                assert got, data
+                data += got
+            first, second = map(json.loads, data.splitlines())
+            assert first["error"]["code"] in (-32700, -32600, -32601, -32602), line[:100]
+            assert "result" in second
+            assert len(json.dumps(first)) < 1000, "it is not sent back what it sent"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory", "device", "socket", "huge", "gone", "loop"])
+async def test_a_file_that_became_something_else_holds_up_no_one(stage: Stage, kind: str) -> None:
+    content = project('[agents.lead]\nkind = "sleep"\n')
+    await stage.fleet.up(content)
+    file = stage.room / "agents.toml"
+    assert (await stage.fleet.call("status"))["projects"][-1]["changed"] is False
+    file.unlink()
+    _become(file, kind)
+    async with siege(stage.fleet, growth=16 * 1024 * 1024):
+        pass
+    shown = next(one for one in (await stage.fleet.call("status"))["projects"] if one["file"] == str(file))
+    assert shown["changed"] is (True if kind == "huge" else None)
+    if file.is_dir():
+        file.rmdir()
+    else:
+        file.unlink(missing_ok=True)
+    file.write_text(content)
+    assert (await stage.fleet.call("status"))["projects"][-1]["changed"] is False
+
+
+def _become(file: Path, kind: str) -> None:
+    match kind:
+        case "fifo":
+            os.mkfifo(file)
+        case "directory":
+            file.mkdir()
+        case "device":
+            file.symlink_to("/dev/zero")
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(str(file))
+        case "huge":
+            with file.open("wb") as opened:
+                opened.truncate(1 << 40)
+        case "loop":
+            file.symlink_to(file.name)
+
+
+TOO_MUCH = """
+[agents.lead]
+kind = "sleep"
+grant = { tokens = 10 }
+[agents.lead.agents.child]
+kind = "sleep"
+grant = { tokens = 11 }
+"""
+
+
+async def test_a_file_that_is_refused_leaves_what_was_accepted(stage: Stage) -> None:
+    await stage.fleet.up(project('[agents.lead]\nkind = "sleep"\ngrant = { tokens = 10 }\n'))
+    before = await stage.fleet.call("config")
+    file = str(stage.room / "agents.toml")
+    with pytest.raises(RefusedError, match="10 tokens left"):
+        await stage.fleet.call("reload", file=file, content=project(TOO_MUCH), path="/bin")
+    assert await stage.fleet.call("config") == before
+
+
+LOUD = """
+for _ in range(150):
+    os.write(1, b"a\\n" * 30000)
+os.write(1, b"the last\\n")
+signal.pause()
+"""
+
+
+async def test_a_transcript_of_millions_of_lines_is_shown_in_part_and_holds_up_no_one(stage: Stage) -> None:
+    await stage.fleet.up(project(stage.python("loud", LOUD), '[agents.loud]\nkind = "loud"\n'))
+    await stage.fleet.until(lambda tree: tree["loud"]["last"] == "the last")
+    with Attacker(attacks.CONNECT + attacks.ALL_LINES, str(stage.fleet.socket)):
+        async with siege(stage.fleet, growth=96 * 1024 * 1024):
+            pass
+    found = (await stage.fleet.call("logs", agent="loud", lines=100_000_000))["lines"]
+    assert (len(found), found[-1]) == (10_000, "the last")

@@ -1,0 +1,252 @@
+"""The golden life: what one project went through, as today's core recorded it, and what its facts come to.
+`python -m tests.journal.golden_life` adds chapters that are not told yet, and says anew what the state consists of; it
+never changes a record that stands there, nor what the chapters before came to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from supervisor.core import facts, requests, view
+from supervisor.core.authority import Agent, Operator, Principal
+from supervisor.core.decide.gate import decide, take
+from supervisor.core.decide.moment import Moment
+from supervisor.core.facts import Fact, Killed
+from supervisor.core.grants import Grant
+from supervisor.core.ledger import Report, Usage
+from supervisor.core.refusals import Refusal
+from supervisor.core.requests import Request, Stamp
+from supervisor.core.spec import Declared, Fleet, KindSpec, Role, Spec
+from supervisor.core.state import Project
+from supervisor.runtime.journal import snapshot
+from supervisor.runtime.journal.chain import Batch, Link
+from supervisor.runtime.journal.codec import FACTS
+from supervisor.runtime.journal.journal import Journal
+from supervisor.runtime.journal.segments import NAME
+
+LIFE = Path(__file__).with_name("golden.life.jsonl")
+#: What the tree looks like after each chapter: fields that came since do not count.
+TREES = Path(__file__).with_name("golden.trees.json")
+#: The shape of the state and its digest at the end: what `apply` means, to the last field.
+STATE = Path(__file__).with_name("golden.state.json")
+PROJECT = "golden-89abcdef"
+NOW = 1750009999.0
+
+
+class Life:
+    """The project, driven by hand: requests and what happens go in, batches come out."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.batches: list[Batch] = []
+        self.at = 1750000000.0 + len(project.agents)
+
+    def ask(self, request: Request, by: Principal = Operator()) -> list[Fact]:  # noqa: B008  a value
+        """A request that is granted."""
+        moment = self._moment()
+        decided = decide(self.project, by, request, moment)
+        assert not isinstance(decided, Refusal), decided
+        return self._keep(str(by), take(self.project, decided, moment))
+
+    def see(self, *happened: Fact) -> list[Fact]:
+        """Something that happened."""
+        return self._keep("fleet", take(self.project, [*happened], self._moment()))
+
+    def run(self, name: str, pid: int, session: str = "") -> None:
+        """The agent's run starts and is ready."""
+        node = self.project.agents[self.id(name)]
+        self.see(facts.Started(node.id, node.run, pid, pid * 10))
+        self.see(facts.Ready(node.id, node.run, session, "big-1"))
+
+    def spend(self, name: str, tokens: int, call: str) -> list[Fact]:
+        node = self.project.agents[self.id(name)]
+        usage = Usage(tokens // 2, tokens // 4, tokens // 8, tokens // 8, tokens // 16, 1, 0, tokens * 1000)
+        return self.see(facts.Spent(node.id, node.run, (Report("call", usage, call, "s1", "big-1", 12.5),)))
+
+    def end_turn(self, name: str, text: str) -> list[Fact]:
+        node = self.project.agents[self.id(name)]
+        return self.see(facts.TurnEnded(node.id, node.run, "ok", text))
+
+    def leave(self, name: str, *killed: Killed, code: int | None = 0) -> list[Fact]:
+        """The agent's run is empty."""
+        node = self.project.agents[self.id(name)]
+        return self.see(facts.Exited(node.id, node.run, code, None if code is not None else 9, 12.5, killed))
+
+    def id(self, name: str) -> str:
+        return self.project.names[name.casefold()]
+
+    def run_of(self, name: str) -> int:
+        return self.project.agents[self.id(name)].run
+
+    def caller(self, name: str) -> Agent:
+        return Agent(self.project.id, self.id(name), self.run_of(name))
+
+    def _moment(self) -> Moment:
+        self.at += 1.5
+        return Moment.of(self.project, Stamp(self.at, chance=0.5))
+
+    def _keep(self, by: str, taken: list[Fact]) -> list[Fact]:
+        self.batches.append(Batch(self.at, by, tuple(taken)))
+        return taken
+
+
+FLEET = Fleet(
+    "golden",
+    (
+        Declared(
+            "lead",
+            Spec("lines", "integrator", "keeps it together", "/home/me/g", "big-*", "Begin ä", restart="on-failure"),
+            Grant(("read", "edit"), tokens=1_000_000, turns=50, descendants=10, cost=5_000_000_000, fork=True),
+            (Declared("tests", Spec("lines", task="Test", max_tasks=2, replace=True), Grant(tokens=100_000, turns=9)),),
+        ),
+        Declared("clock", Spec("lines", restart="always", resume="continue", env=(("A", "b"),)), Grant(wall=3600.0)),
+    ),
+    (Role("scout", Spec("lines", "scout", "looks", max_tasks=3), Grant(tools=("read",), tokens=20_000)),),
+    (KindSpec("lines", "lines", ("mine", "--jsonl")), KindSpec("other", "lines", ("other",), "pipe")),
+    forks_per_minute=120,
+)  # fmt: skip
+
+
+def beginning(life: Life) -> None:
+    """Accepted, started, at work; forks, budgets, names."""
+    life.see(facts.Opened("4242", "cgroup"))
+    life.ask(requests.Up("/home/me/g/agents.toml", "a" * 64, "/usr/local/bin:/usr/bin", FLEET))
+    for pid, name in enumerate(("lead", "tests", "clock"), 100):
+        life.run(name, pid, f"session-{name}")
+    life.spend("lead", 4000, "call-1")
+    life.see(facts.Spoke(life.id("lead"), 1, "Reading ä\udc80"))
+    life.ask(requests.Fork("Look around", role="scout", name="eyes"), life.caller("lead"))
+    life.ask(requests.Fork(kind="lines", grant=Grant(tokens=1000)), life.caller("lead"))
+    life.run("eyes", 110)
+    life.run("SubAgent-01", 111)
+    life.ask(requests.Rename("SubAgent-01", "ears"))
+    life.spend("eyes", 17_000, "call-1")
+    life.spend("eyes", 17_000, "call-1")
+    life.spend("eyes", 4_000, "call-2")
+    life.see(facts.TurnEnded(life.id("eyes"), 1, "aborted", "", "out of tokens"))
+    life.ask(requests.Hold("eyes", Grant(tokens=60_000)))
+    life.see(facts.Refused("fork", "budget", "no", "tokens", 10, 5, 4, 1, "lead", 3))
+    life.see(facts.Said(life.id("lead"), 1, "done", "pass", "all green"))
+    life.end_turn("lead", "All 14 tests pass.\nReally.")
+
+
+def troubles(life: Life) -> None:
+    """Tasks, their end, crashes, restarts, what is left behind, a reload."""
+    life.ask(requests.Instruct("tests", "Again"))
+    life.see(facts.Garbled(life.id("tests"), 1, 3, 4096, "no JSON"))
+    life.end_turn("tests", "one")
+    life.see(facts.Blocked(life.id("tests"), 1, "person", "Merge it?"))
+    life.ask(requests.Instruct("tests", "Yes"))
+    life.end_turn("tests", "two")
+    life.leave("tests", Killed(77, "sleeper", "KILL", escaped=True))
+    life.run("tests", 120)
+    life.leave("clock", code=1)
+    life.see(facts.Due(life.id("clock"), life.run_of("clock")))
+    life.see(facts.Unstarted(life.id("clock"), life.run_of("clock"), "exec: no such file"))
+    life.see(facts.Due(life.id("clock"), life.run_of("clock")))
+    life.run("clock", 121)
+    life.ask(requests.Restarting("lead"))
+    life.leave("lead")
+    life.run("lead", 122, "session-lead")
+    life.see(facts.TurnStarted(life.id("lead"), life.run_of("lead")))
+    life.ask(requests.Stop("ears"))
+    life.leave("ears", code=None)
+    life.ask(requests.Start("ears"))
+    life.run("ears", 123)
+    life.ask(requests.Disband("ears"), life.caller("lead"))
+    life.leave("ears")
+    life.see(facts.Repaired(17))
+    more = Fleet(
+        "golden", (FLEET.agents[0], Declared("clock", Spec("lines", description="ticks"))), FLEET.roles, FLEET.kinds
+    )
+    life.ask(requests.Up("/home/me/g/agents.toml", "b" * 64, "/usr/bin", more, again=True))
+
+
+def dead(life: Life) -> None:
+    """The daemon leaves, comes back, dies, comes back; a wall is over; a conversation is given up."""
+    life.see(facts.Closing())
+    for name in ("eyes", "tests", "lead", "clock"):
+        life.leave(name)
+    life.see(facts.Opened("4343", "warden"))
+    for pid, name in enumerate(("lead", "tests", "eyes"), 130):
+        life.run(name, pid, f"session-{name}")
+    life.ask(requests.Instruct("eyes", "Look again"))
+    life.see(facts.Opened("4444", "warden"))
+    for pid, name in enumerate(("lead", "tests", "eyes"), 140):
+        life.run(name, pid, f"session-{name}")
+    life.spend("eyes", 900, "call-2")
+    life.see(facts.Expired(life.id("eyes")))
+    life.leave("eyes")
+    for pid in (150, 151):
+        life.leave("lead", code=1)
+        life.see(facts.Due(life.id("lead"), life.run_of("lead")))
+        life.see(facts.Started(life.id("lead"), life.run_of("lead"), pid, pid))
+    life.leave("lead", code=1)
+    life.see(facts.Due(life.id("lead"), life.run_of("lead")))
+
+
+def end(life: Life) -> None:
+    """Texts that are read, and one that is not; who is gone is forgotten, and the project ends."""
+    node = life.project.agents[life.id("lead")]
+    life.see(facts.Started(node.id, node.run, 160, 160))
+    life.see(facts.Ready(node.id, node.run, "session-fresh", "big-2", fresh=True, tells=True))
+    life.see(facts.Read(node.id, node.run, tuple(item.id for item in node.handed)))
+    life.end_turn("lead", "There again.")
+    life.ask(requests.Instruct("lead", "And now this"))
+    life.ask(requests.Restarting("lead"))
+    life.leave("lead")
+    life.see(facts.Forgotten("a5"))
+    life.run("lead", 161, "session-fresh")
+    life.ask(requests.Down())
+    for name in ("tests", "lead"):
+        life.leave(name)
+
+
+#: Told in this order; a new one is appended.
+CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end)
+
+
+def tree(project: Project) -> dict[str, Any]:
+    """What a person sees, as JSON values."""
+    return cast("dict[str, Any]", json.loads(json.dumps(view.tree(project, Operator(), "cgroup", NOW))))
+
+
+def missing(batches: list[Batch]) -> set[str]:
+    """The facts that the life does not hold."""
+    return FACTS.keys() - {type(fact).__name__ for batch in batches for fact in batch.facts}
+
+
+def main() -> None:
+    """Tell what is not told yet."""
+    trees = json.loads(TREES.read_text()) if TREES.exists() else []
+    complete = len(trees) == len(CHAPTERS)
+    with TemporaryDirectory() as name:
+        if LIFE.exists():
+            (Path(name) / NAME).write_bytes(LIFE.read_bytes())
+        journal, past, _ = Journal.open(Path(name), PROJECT)
+        told = list(past.batches)
+        project = past.project()
+        for chapter in CHAPTERS[len(trees) :]:
+            life = Life(project)
+            chapter(life)
+            journal.write([journal.encode(batch) for batch in life.batches])
+            told += life.batches
+            trees.append({"seq": journal.seq, "chapter": chapter.__name__, "tree": tree(project)})
+        journal.abandon()
+        LIFE.write_bytes((Path(name) / NAME).read_bytes())
+    if missing(told):
+        raise SystemExit(f"nothing of the life has {', '.join(sorted(missing(told)))}: write another chapter")
+    TREES.write_text(json.dumps(trees, indent=1, sort_keys=True) + "\n")
+    state = {"meaning": snapshot.MEANING, "shape": snapshot.SHAPE, "digest": snapshot.digest(project, Link(0, ""))}
+    if complete and STATE.exists():
+        then = json.loads(STATE.read_text())
+        if (then["meaning"], then["shape"]) == (snapshot.MEANING, snapshot.SHAPE) and then != state:
+            raise SystemExit("the same facts come to another state: raise snapshot.MEANING first")
+    STATE.write_text(json.dumps(state, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
