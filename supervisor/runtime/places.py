@@ -1,5 +1,5 @@
-"""The cells of one project's agents, from their first run until they are empty. Where something cannot be ended, nothing
-else starts under its name; whoever else there is goes on."""
+"""The cells of one project's agents, from their first run until they are empty. Where something cannot be ended,
+nothing else starts under its name; whoever else there is goes on."""
 
 from __future__ import annotations
 
