@@ -182,11 +182,15 @@ async def test_the_fresh_one_is_told_its_brief_its_last_words_and_where_the_old_
     """Seen by a program that prints what it reads: what it was told is in its transcript."""
     hears = tmp_path / "hears"
     hears.write_text(
-        '#!/bin/sh\ntest -z "$FLEET_RESUME" || exit 9\n'
-        'echo \'{"fleet":"ready","session":"s\'$$\'","turns":true}\'\n'
-        'while read -r line; do echo "heard $line"\n'
-        'echo \'{"fleet":"turn","state":"started"}\'\n'
-        'echo \'{"fleet":"turn","state":"ended","text":"the minutes are kept"}\'; done\n'
+        r"""#!/bin/sh
+test -z "$FLEET_RESUME" || exit 9
+echo '{"fleet":"ready","session":"s'$$'","turns":true}'
+while read -r line; do
+printf 'heard %s\n' "$line"
+echo '{"fleet":"turn","state":"started"}'
+echo '{"fleet":"turn","state":"ended","text":"the minutes are kept"}'
+done
+"""
     )
     hears.chmod(0o755)
     kind = f'[kinds.hears]\ncommand = ["{hears}"]\nprotocol = "lines"\n'
