@@ -150,7 +150,7 @@ class Client:
             return Failure(
                 TIMED_OUT,
                 f"the daemon is wedged: pid {self.pid} lives, was stopped (SIGSTOP) and gives no answer",
-                f"what was asked waits for it; let it go on: kill -CONT {self.pid}",
+                f"what was asked is not done unless it was under way; let it go on: kill -CONT {self.pid}",
             )
         return Failure(
             TIMED_OUT,
