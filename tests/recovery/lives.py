@@ -13,6 +13,7 @@ import trio
 
 from supervisor.conformance.examine import Memory, scripted
 from supervisor.doors import paths
+from supervisor.runtime.journal.segments import NAME
 from tests.fleet import Fleet, running
 from tests.house import below, eventually
 
@@ -73,6 +74,11 @@ async def events(fleet: Fleet, fact: str) -> list[dict[str, Any]]:
     """Every recorded fact of this name."""
     recorded = (await fleet.call("events", since=0))["events"]
     return [event for event in recorded if event["fact"] == fact]
+
+
+def recorded(fleet: Fleet, fact: str) -> int:
+    """How often a fact of this name stands on the disk: what is shown may be ahead of it."""
+    return (home(fleet, "a1").parents[1] / NAME).read_text("utf-8").count(f'"fact":"{fact}"')
 
 
 def home(fleet: Fleet, agent: str) -> Path:
