@@ -22,6 +22,7 @@ root-inside() { # what a machine booted by systemd would show to a user manager,
   uid=$(id -u "$user")
   shift
   mount --make-rprivate /
+  umount --lazy /sys/fs/cgroup # the same file system would not be mounted over itself
   mount -t cgroup2 cgroup2 /sys/fs/cgroup
   mount -t tmpfs -o mode=755 tmpfs /run
   mkdir -p /run/systemd/system /run/user

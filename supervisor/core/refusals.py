@@ -51,6 +51,14 @@ class Refusal:
         return asdict(self)
 
 
+#: A refusal goes into the journal: it shows the beginning of what was asked, however much that was.
+LONGEST_VALUE, LONGEST_MESSAGE = 200, 1000
+
+
+def _begins(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "\u2026"
+
+
 class RefusedError(Exception):
     """Carries a refusal out of nested checks; the gate turns it into an answer."""
 
@@ -72,4 +80,6 @@ def refuse(
     holder: str = "",
 ) -> RefusedError:
     """A refusal to raise."""
+    asked, held = (_begins(value, LONGEST_VALUE) if isinstance(value, str) else value for value in (asked, held))
+    message = _begins(message, LONGEST_MESSAGE)
     return RefusedError(Refusal(code, message, field, asked, held, used, reserved, ask, holder))

@@ -231,9 +231,10 @@ class Run:
             self._empty.set()
             self._taken.set()
             await self._drain()
-            self._last_words()
-            points.reach("emptied")
-            self.heard.flush(await self._exit(killed, unkillable))
+            async with turn.mine():
+                self._last_words()
+                points.reach("emptied")
+                self.heard.flush(await self._exit(killed, unkillable))
         finally:
             for scope in self._scopes:
                 scope.cancel()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from supervisor.core import facts
+from supervisor.core import budgets, facts
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
 from supervisor.core.requests import Disband, Down, Fork, Hold, Instruct, Rename, Restarting, Start, Stop
-from tests.core.play import EVENT, Play, agent, fleet
+from tests.core.play import EVENT, Play, agent, fleet, usage
 
 
 def numbers(play: Play, name: str, field: str = "tokens") -> tuple[int, int, int, int]:
@@ -209,6 +209,19 @@ def test_what_a_child_leaves_wakes_its_parent() -> None:
     assert of(play.facts(Instruct("lead", "Again.")), facts.Handed) == []
     play.facts(Disband("one"))
     assert [fact.agent for fact in of(play.exit("one"), facts.Handed)] == ["a1"]
+
+
+def test_usage_may_wait_for_more_only_while_it_reaches_no_threshold() -> None:
+    play = working("one", grant=Grant(tokens=100))
+    node = play.node("one")
+    assert budgets.margin(play.project, node, usage(79))
+    assert not budgets.margin(play.project, node, usage(80))
+    play.spend("one", 85)
+    assert budgets.margin(play.project, node, usage(14))
+    assert not budgets.margin(play.project, node, usage(15))
+    play.spend("one", 15)
+    assert not budgets.margin(play.project, node, usage(1)), "with nothing left each call counts at once"
+    assert budgets.margin(play.project, node, usage(0, turns=1))
 
 
 def test_a_grant_is_a_total_within_what_its_holder_has_left() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from supervisor.core import facts
 from supervisor.core.authority import Agent, Nobody
@@ -56,6 +57,22 @@ def test_a_refused_fork_leaves_no_trace_but_its_record() -> None:
     assert [*play.project.agents] == ["a1"]
     assert play.node("lead").accounts["tokens"].reserved == 0
     assert play.batches[-1][1] == (facts.Refused("fork", "budget", "lead has 100 tokens left, 101 were asked for"),)
+
+
+def test_a_refusal_shows_the_beginning_of_what_was_asked_however_much_that_was() -> None:
+    play = Play(fleet(LEAD))
+    for asked in (Fork(kind="k" * 10**6), Fork(role="r" * 10**6), Fork(kind="lines", parent="p" * 10**6)):
+        said = play.refused(asked)
+        assert len(said.message) <= 1000
+        assert len(str(said.asked)) <= 200
+
+
+def test_ids_go_on_where_the_daemon_and_the_project_are() -> None:
+    play = Play(fleet(LEAD))
+    play.stamp = evolve(play.stamp, number=40)
+    assert play.facts(Fork(kind="lines"))[0].agent == "a40"  # type: ignore[union-attr]  # a Born
+    play.stamp = evolve(play.stamp, number=1)
+    assert play.facts(Fork(kind="lines"))[0].agent == "a41"  # type: ignore[union-attr]
 
 
 def test_a_seat_is_asked_for_with_what_is_to_be_held() -> None:
@@ -131,7 +148,7 @@ def test_the_projects_caps_are_depth_number_and_rate() -> None:
     many = play.refused(Fork(kind="lines"))
     assert (many.code, many.held, many.used) == ("agents", 3, 3)
     play = Play(fleet(agent("lead"), forks_per_minute=2))
-    play.stamp = play.stamp.__class__(play.stamp.at, forks=2)
+    play.stamp = evolve(play.stamp, forks=2)
     assert play.refused(Fork(kind="lines")).code == "rate"
 
 

@@ -219,6 +219,18 @@ def test_the_reservation_passes_to_the_one_that_follows_before_anyone_else_takes
     assert play.node("lead").accounts["turns"].free == 0
 
 
+def test_two_that_follow_in_one_batch_have_ids_of_their_own() -> None:
+    content = fleet(*(agent(name, task="Go.", max_tasks=1, replace=True) for name in ("one", "two")))
+    play = Play(content)
+    play.ready("one", "two")
+    play.tell(facts.Closing())
+    for name in ("one", "two"):
+        play.end_turn(name)
+        play.exit(name)
+    born = [fact for fact in play.reopen() if isinstance(fact, facts.Born)]
+    assert [(fact.agent, fact.name, fact.replaces) for fact in born] == [("a3", "one", "a1"), ("a4", "two", "a2")]
+
+
 @pytest.mark.parametrize("request_", [Disband("one"), Disband("lead"), Down()])
 def test_whatever_ends_a_branch_ends_the_hope_of_one_that_would_follow(request_: Disband | Down) -> None:
     play = family(max_tasks=1, replace=True)
@@ -264,9 +276,25 @@ def test_a_stop_in_the_middle_of_a_task_interrupts_it_and_the_next_one_is_taken(
 def test_a_program_that_ends_its_process_ends_its_task() -> None:
     play = family()
     play.tell(facts.Spoke("a2", 1, "42 files read"))
-    assert play.exit("one", 0)[1] == facts.TaskEnded("a2", "done", "42 files read")
+    assert play.exit("one", 0)[1:] == [
+        facts.Queued("a1", digest(2, "one (a2) exited with 0.", wake=False)),
+        facts.TaskEnded("a2", "done", "42 files read"),
+        facts.Queued("a1", digest(3, "one (a2) ended task 1: done. 42 files read")),
+        facts.Handed("a1", 1, ("m2", "m3"), turn=True, introduce=True),
+        facts.Leaving("a2", "gone", "exit", ""),
+        facts.Left("a2", "gone"),
+    ], "one turn of the parent's, not two"
     play = family()
-    assert play.exit("one", 3)[1] == facts.TaskEnded("a2", "interrupted")
+    assert facts.TaskEnded("a2", "interrupted") in play.exit("one", 3)
+
+
+def test_digests_do_not_use_up_the_room_for_tasks() -> None:
+    play = family(parent="Begin.")
+    for number in range(INBOX + 5):
+        play.facts(Fork("Go.", kind="lines", name=f"n{number}", parent="lead"))
+        play.exit(f"n{number}", 0)
+    assert len(play.node("lead").inbox) > INBOX
+    play.facts(Instruct("lead", "More."))
 
 
 def test_a_task_that_goes_on_after_its_cut_goes_on_first() -> None:

@@ -41,32 +41,36 @@ def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Momen
     limit = node.spec.max_tasks
     if ended and limit is not None and node.tasks + 1 >= limit:
         return ended  # its last task: what follows is decided there
-    return [*ended, *_policy(project, node, exited, moment)]
+    told, follows = _policy(project, node, exited, moment, wake=not ended)
+    # The end of a task wakes the parent; what else there is to tell goes along in the same turn.
+    return [*told, *ended, *follows]
 
 
-def _policy(project: Project, node: Node, fact: Exited | None, moment: Moment) -> list[Fact]:
-    """Death by a signal is a failure, and so is a run that was to resume a conversation and never did; one that was
-    told to end never comes here."""
+def _policy(
+    project: Project, node: Node, fact: Exited | None, moment: Moment, *, wake: bool
+) -> tuple[list[Fact], list[Fact]]:
+    """What the parent is told, and what follows. Death by a signal is a failure, and so is a run that was to resume a
+    conversation and never did; one that was told to end never comes here."""
     stuck = fact is not None and node.talk.resuming and not node.talk.ready
     failed = fact is None or fact.code != 0 or stuck or (node.spec.restart == "always" and fact.lasted < QUICK)
     again = stuck or node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
     how = _how(node, fact)
     if not again:
         cause: Cause = "unstarted" if fact is None else "exit"
-        return [*_tell(project, node, f"{how}.", moment), *leave.leave(node, "gone", cause, "")]
+        return _tell(project, node, f"{how}.", moment, wake=wake), leave.leave(node, "gone", cause, "")
     if not failed:
-        return [BackedOff(node.id, _wait(1, moment), 0)]
+        return [], [BackedOff(node.id, _wait(1, moment), 0)]
     crashes = 1 if fact is not None and fact.lasted >= SETTLED else node.crashes + 1
     if crashes > CRASHES:
         text = f"failed {crashes} times in a row and is given up. The last time it {how}."
-        return [*_tell(project, node, text, moment), *leave.leave(node, "gone", "crash", "")]
+        return _tell(project, node, text, moment, wake=wake), leave.leave(node, "gone", "crash", "")
     resumed = _resumed(node, fact, failed=failed)
     waits = BackedOff(node.id, _wait(crashes, moment), crashes, resumed)
     if resumed < RESUMES:
-        return [waits]
+        return [], [waits]
     why = f"it was resumed {resumed} times and each time {how}"
     text = f"begins a fresh conversation: {why}. It is told what it was for and where the old one is written down."
-    return [waits, Abandoned(node.id, node.session, why), *_tell(project, node, text, moment)]
+    return _tell(project, node, text, moment, wake=wake), [waits, Abandoned(node.id, node.session, why)]
 
 
 def _resumed(node: Node, fact: Exited | None, *, failed: bool) -> int:
@@ -93,9 +97,9 @@ def _how(node: Node, fact: Exited | None) -> str:
     return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
 
 
-def _tell(project: Project, node: Node, text: str, moment: Moment) -> list[Fact]:
+def _tell(project: Project, node: Node, text: str, moment: Moment, *, wake: bool) -> list[Fact]:
     parent = project.above(node)
-    return [*moment.tell(parent, f"{called(node)} {text}", wake=True)] if parent is not None else []
+    return [*moment.tell(parent, f"{called(node)} {text}", wake=wake)] if parent is not None else []
 
 
 def after_backoff(project: Project, fact: Due) -> list[Fact]:

@@ -30,7 +30,7 @@ from supervisor.core.words import amount, called, digest
 
 #: The budgets that cut a running turn. The last allowed turn is not cut by having been counted.
 INTERRUPTING = ("tokens", "cost")
-#: Texts that may wait for one agent; one more is refused to its sender.
+#: Texts that may wait for one agent, digests aside; one more is refused to its sender.
 INBOX = 50
 
 
@@ -46,14 +46,15 @@ def instruct(node: Node, by: Principal, text: str, moment: Moment) -> list[Fact]
             asked="instruct",
             held=node.state,
         )
-    if len(node.inbox) >= INBOX:
+    waiting = sum(item.sort != "digest" for item in node.inbox)
+    if waiting >= INBOX:
         raise refuse(
             "bound",
             f"{INBOX} texts wait for {node.name} already",
             field="inbox",
             asked=1,
             held=INBOX,
-            used=len(node.inbox),
+            used=waiting,
             ask=node.name,
         )
     return [Queued(node.id, moment.input("task", text, str(by)))]

@@ -10,6 +10,7 @@ import trio
 from attrs import frozen
 
 from supervisor.core.facts import Killed
+from supervisor.runtime import turn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -76,13 +77,14 @@ async def _say(polite: Callable[[], Awaitable[None]]) -> None:
 
 async def _terminate(process: Process | None, cell: Cell, until: float, ended: dict[int, Killed]) -> None:
     while trio.current_time() < until:
-        change = cell.change()
-        if not cell.living():
-            return
-        if process is None or process.poll() is not None:
-            for member in cell.members():
-                ended.setdefault(member.pid, Killed(member.pid, member.argv0, "TERM", member.escaped))
-        cell.signal(signal.SIGTERM)
+        async with turn.mine():  # of hundreds that end at once, one looks and signals in a turn of the loop
+            change = cell.change()
+            if not cell.living():
+                return
+            if process is None or process.poll() is not None:
+                for member in cell.members():
+                    ended.setdefault(member.pid, Killed(member.pid, member.argv0, "TERM", member.escaped))
+            cell.signal(signal.SIGTERM)
         with trio.move_on_at(until):
             await cell.changed(change)
             with trio.move_on_after(SETTLE):

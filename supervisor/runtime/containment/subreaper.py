@@ -16,6 +16,7 @@ from attrs import astuple, frozen
 
 from supervisor.core.facts import Killed
 from supervisor.launchers import local
+from supervisor.runtime import turn
 from supervisor.runtime.containment import kernel, marks
 from supervisor.runtime.containment.adopted import Adopted
 from supervisor.runtime.containment.cell import Cell, Member, Tier
@@ -250,7 +251,8 @@ class SubreaperCell:
         await trio.lowlevel.checkpoint()
         while self._lives():
             with suppress(OSError):  # no fd left to look with; others may give some back
-                await self._strike(killed, again=pause > SHORTEST)
+                async with turn.mine():
+                    await self._strike(killed, again=pause > SHORTEST)
             left = over - trio.current_time()
             with trio.move_on_after(max(min(pause, left), SHORTEST)):
                 await self.emptied()
