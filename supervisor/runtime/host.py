@@ -188,6 +188,7 @@ class Host:
 
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
+        await self.house.starts.take(self.agent, fact.run)
         try:
             async with self.house.spawning:
                 cell = self.place()
@@ -199,8 +200,11 @@ class Host:
                 self.run = self.house.spawn(self.node, cell, fact, self.after)
         except OSError as error:
             self._unstarted(fact, self.house.unspawned(error, self.node))
-            return
-        await self._watch(self.run)
+        finally:
+            if self.run is None:
+                self.house.starts.free(self.agent, fact.run)
+        if self.run is not None:
+            await self._watch(self.run)
 
     async def _watch(self, run: Run) -> None:
         """A run from its first word to its exit record."""

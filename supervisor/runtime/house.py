@@ -22,6 +22,7 @@ from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
 from supervisor.runtime.places import Places
 from supervisor.runtime.run import Run
+from supervisor.runtime.starts import Starts
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
@@ -65,6 +66,7 @@ class House:
         self._printed: dict[str, Printed] = {}
         #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
         self.spawning = trio.Lock()
+        self.starts = Starts()
         self._closing = False
         self._empty = trio.Event()
         #: the leaders of all living runs, by (pid, start): what names a caller
@@ -100,6 +102,8 @@ class House:
                     host.interrupt()
             case facts.BackedOff():
                 self._back_off(fact)
+            case facts.Ready() | facts.Exited() | facts.Unstarted():
+                self.starts.free(fact.agent, fact.run)
             case facts.Respecified():
                 if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
                     host.cell.limit(fact.spec.resources)
