@@ -24,26 +24,26 @@ PATIENCE = 20.0
 
 
 @pytest.fixture
-async def room(tmp_path: Path, nursery: trio.Nursery) -> AsyncIterator[Room]:
+async def room(tmp_path: Path) -> AsyncIterator[Room]:
     """A project with one agent, which stands by."""
     instance = secrets.randbelow(2**30) + 1
     containment = contain(instance, "warden")
     state = tmp_path / "state"
     state.mkdir()
     try:
-        await nursery.start(reap, containment)
-        projects = Projects(state, containment, instance, str(tmp_path), nursery)
-        room = projects.open("t-12345678")
-        spec = Spec(kind="sleep", directory=str(tmp_path), stop_grace=5.0)
-        fleet = Fleet("t", (Declared("lead", spec),), kinds=(KindSpec("sleep", "lines", ("sleep", "1000")),))
-        room.desk.ask(Operator(), Up("/t/agents.toml", "", os.environ["PATH"], fleet))
-        await standing(room)
-        yield room
-        with trio.fail_after(PATIENCE):
-            room.desk.observe(facts.Closing())
-            await room.house.close()
-            await projects.settle()
-        nursery.cancel_scope.cancel()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(reap, containment)
+            projects = Projects(state, containment, instance, str(tmp_path), nursery)
+            room = projects.open("t-12345678")
+            spec = Spec(kind="sleep", directory=str(tmp_path), stop_grace=5.0)
+            fleet = Fleet("t", (Declared("lead", spec),), kinds=(KindSpec("sleep", "lines", ("sleep", "1000")),))
+            room.desk.ask(Operator(), Up("/t/agents.toml", "", os.environ["PATH"], fleet))
+            await standing(room)
+            yield room
+            with trio.fail_after(PATIENCE):
+                await projects.close()
+            nursery.cancel_scope.cancel()
+        await projects.settle()
     finally:
         containment.close()
 
