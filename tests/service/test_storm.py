@@ -112,10 +112,11 @@ async def busy(service: Service) -> None:
 def amiss(inside: Inside, tree: dict[str, dict[str, Any]], ours: set[int], wanted: Wanted) -> str:
     """What is not as it should be; "" if nothing. `ours` are the processes that there were before the daemon."""
     living = {name: agent for name, agent in tree.items() if agent["state"] != "gone"}
-    if down := {name: agent["state"] for name, agent in living.items() if agent["state"] not in UP}:
-        return f"not up: {down}"
     if wrong := (wanted.names - living.keys()) | (wanted.gone & living.keys()):
         return f"missing, or there and not wanted: {sorted(wrong)}"
+    # A task that was on its way is handed again: children of the forker may come and go already.
+    if down := {name: living[name]["state"] for name in wanted.names if living[name]["state"] not in UP}:
+        return f"not up: {down}"
     processes = [process for process in inside.processes() if process.pid not in ours]
     daemons = [process.cgroup.removesuffix("/daemon") for process in processes if process.cgroup.endswith("/daemon")]
     if len(daemons) != 1:
@@ -123,9 +124,10 @@ def amiss(inside: Inside, tree: dict[str, dict[str, Any]], ours: set[int], wante
     places = {f"/{agent['id']}/self" for agent in living.values()} | {f"{daemons[0]}/daemon"}
     if strangers := [process for process in processes if not _stands_in(process, daemons[0], places)]:
         return f"strangers: {strangers}"
-    leaders = sorted(process.inner for process in processes if "scripted/__main__" in process.argv)
-    if leaders != sorted(agent["pid"] for agent in living.values()):
-        return f"leaders {leaders}, and the tree has { {name: agent['pid'] for name, agent in living.items()} }"
+    leaders = {process.inner: process.cgroup for process in processes if "scripted/__main__" in process.argv}
+    shown = {agent["pid"]: agent["id"] for agent in living.values() if agent["pid"] is not None}
+    if leaders.keys() != shown.keys() or any(f"/{shown[pid]}/" not in place for pid, place in leaders.items()):
+        return f"leaders {leaders}, and the tree has {shown}"
     return ""
 
 
