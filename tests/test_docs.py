@@ -30,3 +30,23 @@ def test_every_dependency_is_used_and_has_its_reason() -> None:
     named = {name for row in listed for name in row.split(", ")}
     developed = {re.split(r"[^\w-]", each)[0] for each in project["dependency-groups"]["dev"]}
     assert {*used, *developed} == named - {"at run time", "in development"}
+
+
+def test_every_promise_has_a_test_with_the_name_it_gives() -> None:
+    page = (ROOT / "docs/promises.md").read_text()
+    source = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    rows = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| promise")]
+    assert rows
+    for row in rows:
+        named = re.findall(r"`(test_\w+)`", row)
+        assert named, f"no test is named: {row}"
+        for name in named:
+            assert re.search(rf"\bdef {name}\(", source), f"{name} is no test"
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.name
+)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
+        assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"

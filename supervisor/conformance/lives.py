@@ -24,7 +24,7 @@ Agents = dict[str, dict[str, Any]]
 
 #: How long (seconds) anything may take that has to come; a busy machine is no fault.
 PATIENCE = 30.0
-_STEP = 0.002
+_STEP = 0.01
 #: States in which an agent does nothing more by itself.
 SETTLED = ("standing", "waiting", "parked", "stopped", "gone")
 

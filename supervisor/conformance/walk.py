@@ -107,13 +107,14 @@ class Walk:
 
     def examine(self, verb: str, before: Agents) -> tuple[Agents, list[str]]:
         """The settled fleet, and what is wrong with it and does not pass: the disk is a moment behind what is shown."""
+        after = self.lives.settled()
         over = time.monotonic() + LASTING
         while True:
-            after = self.lives.settled()
             wrong = [*all_of(self.lives, self._record, after, self.subject.recall), *_others(verb, before, after)]
             if not wrong or time.monotonic() > over:
                 return after, wrong
             time.sleep(0.01)
+            after = self.lives.settled()
 
     # --- the verbs
 

@@ -40,6 +40,7 @@ def apply(project: Project, fact: Fact, at: float) -> None:
     handler(project, node, fact)
     if fact.agent in project.agents:
         _move(project, node, fact, at)
+        _waits(project, node)
 
 
 def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
@@ -54,7 +55,6 @@ def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
     if (parent := project.above(node)) is not None:
         parent.around += more
         parent.here -= moved == "gone"
-    _waits(project, node)
 
 
 def _waits(project: Project, node: Node) -> None:
@@ -116,7 +116,6 @@ def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
 
 def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
     node.inbox.append(fact.input)
-    _waits(project, node)
     project.inputs = max(project.inputs, int(fact.input.id[1:]))
 
 
@@ -124,7 +123,6 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     chosen = set(fact.inputs)
     handed = [item for item in node.inbox if item.id in chosen]
     node.inbox = [item for item in node.inbox if item.id not in chosen]
-    _waits(project, node)
     node.handed += handed
     # The last of them is what the turn is for; the ones before it came along. An answer to a waiting agent takes the
     # place of the task that asked: both end as one.

@@ -29,6 +29,8 @@ PATIENCE = 30.0
 #: What is added to a person's own `--timeout`, so that the daemon's answer "timed out" comes first.
 SLACK = 5.0
 _CHUNK = 1 << 16
+#: A daemon that is seen standing still so often, a second apart, is wedged.
+_LOOKS = 2
 
 
 class Client:
@@ -107,6 +109,7 @@ class Client:
 
     def _messages(self, within: float | None, tick: Callable[[float], None] | None = None) -> Iterator[dict[str, Json]]:
         begun = time.monotonic()
+        frozen = 0
         while True:
             while (line := self._line()) is not None:
                 yield _decode(line)
@@ -115,9 +118,12 @@ class Client:
             if left is not None and left <= 0:
                 raise self.silent(within or 0.0)
             try:
-                self.sock.settimeout(left if tick is None else min(1.0, 1.0 if left is None else left))
+                self.sock.settimeout(None if left is None and tick is None else min(1.0, 1.0 if left is None else left))
                 chunk = self.sock.recv(_CHUNK)
             except TimeoutError:
+                frozen = frozen + 1 if _is_stopped(self.pid) else 0
+                if frozen == _LOOKS:
+                    raise self.silent(time.monotonic() - begun) from None
                 if tick is not None:
                     tick(time.monotonic() - begun)
                 continue
@@ -139,11 +145,17 @@ class Client:
         return line
 
     def silent(self, within: float) -> Failure:
-        """The failure for a daemon that took the connection and says nothing."""
+        """The failure for a daemon that lives and says nothing."""
+        if _is_stopped(self.pid):
+            return Failure(
+                TIMED_OUT,
+                f"the daemon is wedged: pid {self.pid} lives, was stopped (SIGSTOP) and gives no answer",
+                f"what was asked waits for it; let it go on: kill -CONT {self.pid}",
+            )
         return Failure(
             TIMED_OUT,
-            f"the daemon (pid {self.pid}) took the connection but gave no answer within {within:g} s",
-            "it may be stopped or stuck: look at its log, or end it: kill " + str(self.pid),
+            f"the daemon is wedged: pid {self.pid} lives and gave no answer within {within:g} s",
+            f"look at its log; end it, and what is wanted runs again at its next start: kill {self.pid}",
         )
 
     def _broken(self, error: OSError | None) -> Failure:
@@ -153,6 +165,15 @@ class Client:
             f"the daemon (pid {self.pid}) closed the connection before it answered{why}",
             "see whether it lives: supervisorctl status",
         )
+
+
+def _is_stopped(pid: int) -> bool:
+    """Does the process stand still, by a signal or a debugger?"""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as source:
+            return source.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
 
 
 def _decode(line: bytes) -> dict[str, Json]:

@@ -164,8 +164,11 @@ class LinesConversation:
         return self._end(outcome, text, error)
 
     def _begun(self, said: dict[str, object]) -> list[Fact]:
-        """Which texts it has begun with: those it names, else all that it was given."""
+        """Which texts it has begun with: those it names, else all that it was given. Of a program that has not said
+        that it tells, nothing is taken for granted."""
         named = _ids(said)
+        if self._ready is None or not self._ready[2]:
+            return []
         begun = self._unread if named is None else [name for name in self._unread if name in named]
         self._unread = [name for name in self._unread if name not in begun]
         return [Read(self._seat.agent, self._seat.run, tuple(begun))] if begun else []

@@ -17,6 +17,8 @@ from supervisor.kinds.kind import Launch, Seat, garbled, too_long
 
 _SYSTEM = b'{"type":"message_end","message":{"role":"system"'
 _ANSWER = b'{"type":"message_end","message":{"role":"assistant"'
+#: Asked for at a resume, for what it may add to the books: a conversation too long to be read adds nothing.
+_MESSAGES = b'"command":"get_messages"'
 #: What is only shown to people.
 _SHOWN = frozenset({"tool_execution_start", "auto_retry_start", "extension_error"})
 #: Said before a text that was given to a pi which ended before it was seen to begin with it.
@@ -63,6 +65,8 @@ class PiConversation:
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         """The messages of a whole run stand in one line at its end, each of which had its own before."""
+        if _MESSAGES in head[:100]:
+            return []
         kind = pi_lines.kind(head)
         told = kind == "message_end" and not head.startswith(_ANSWER)
         if kind and (kind not in _READERS or kind in _SHOWN or told):
@@ -123,7 +127,12 @@ class PiConversation:
         if self._running:  # each automatic retry starts again
             return []
         self._running = True
-        return [TurnStarted(self._seat.agent, self._seat.run)]
+        return [*self._read(*self._sent.values()), TurnStarted(self._seat.agent, self._seat.run)]
+
+    def _read(self, *sent: tuple[str, list[str]]) -> list[Fact]:
+        """These are with the model from now on; said once."""
+        names = tuple(given.pop(0) for _, given in sent for _ in range(len(given)))
+        return [Read(self._seat.agent, self._seat.run, names)] if names else []
 
     def _message_end(self, said: dict[str, object]) -> list[Fact]:
         message = pi_lines.member(said, "message")
@@ -133,26 +142,24 @@ class PiConversation:
             return self._spent(message, f"tool:{message.get('toolCallId')}") if "usage" in message else []
         stop, error = fields.words(message, "stopReason"), fields.words(message, "errorMessage")
         text = pi_lines.text(message)
-        facts = self._spent(message, f"{message.get('timestamp')}:{message.get('responseId', '')}")
+        facts = self._book(pi_lines.answer(message))
         self._stop, self._error, self._text = stop, error, text or self._text
         return facts + self._spoke(text)
 
     def _spent(self, holder: Mapping[str, object], name: str) -> list[Fact]:
-        report = pi_lines.call(holder, name)
-        return [Spent(self._seat.agent, self._seat.run, (report,))] if report else []
+        return self._book(pi_lines.call(holder, name))
+
+    def _book(self, *reports: Report | None) -> list[Fact]:
+        told = tuple(report for report in reports if report is not None)
+        return [Spent(self._seat.agent, self._seat.run, told)] if told else []
 
     def _entry(self, said: dict[str, object]) -> list[Fact]:
         """What pi asked of a model by itself, such as to keep a prompt cached, stands in no message."""
         entry = pi_lines.member(said, "entry")
         return self._spent(entry, f"entry:{entry.get('id')}") if entry.get("type") == "usage" else []
 
-    def _tool(self, said: dict[str, object]) -> list[Fact]:
-        return self._spoke(f"{fields.words(said, 'toolName')}: {pi_lines.shown(said.get('args'))}")
-
-    def _retry(self, said: dict[str, object]) -> list[Fact]:
-        delay = fields.whole(said, "delayMs") / 1000
-        tried, most = fields.whole(said, "attempt"), fields.whole(said, "maxAttempts")
-        return self._spoke(f"retry {tried} of {most} in {delay:g}s: {fields.words(said, 'errorMessage')}")
+    def _show(self, said: dict[str, object]) -> list[Fact]:
+        return self._spoke(pi_lines.told(said))
 
     def _compaction_start(self, _said: dict[str, object]) -> list[Fact]:
         self._compacting = True
@@ -205,9 +212,6 @@ class PiConversation:
             self._dialogs.add(fields.words(said, "id"))
         return [Blocked(self._seat.agent, self._seat.run, on="person", question=shown)]
 
-    def _failed_extension(self, said: dict[str, object]) -> list[Fact]:
-        return self._spoke(f"extension failed: {fields.words(said, 'error')}")
-
     def _spoke(self, text: str) -> list[Fact]:
         last = fields.last_line(text)
         return [Spoke(self._seat.agent, self._seat.run, last)] if last else []
@@ -228,11 +232,14 @@ class PiConversation:
             session, model = fields.words(data, "sessionId"), pi_lines.model(data.get("model"))
             # A conversation that was killed before its first answer is not kept.
             fresh = data.get("messageCount") == 0
+            if self._seat.resume and not fresh:
+                self._command("get_messages")
             return [Ready(self._seat.agent, self._seat.run, session=session, model=model, fresh=fresh, tells=True)]
+        if command == "get_messages":
+            return self._book(*pi_lines.remembered(data))
         if command == "get_session_stats":
             percent = pi_lines.context(data.get("contextUsage"))
-            full = Report("call", Usage(), context=percent)
-            return [Spent(self._seat.agent, self._seat.run, (full,))] if percent is not None else []
+            return self._book(Report("call", Usage(), context=percent) if percent is not None else None)
         if command == "clear_queue":
             dropped = len(self._held) + sum(len(part) for part in data.values() if isinstance(part, list))
             self._held.clear()
@@ -247,8 +254,7 @@ class PiConversation:
             data = said.get("data")
             # A command of pi's own starts no run, so none will settle.
             handled = isinstance(data, dict) and data.get("disposition") == "handled"
-            read = Read(self._seat.agent, self._seat.run, tuple(sent[1]))
-            return [read, *(self._end() if handled else [])]
+            return [*self._read(sent), *(self._end() if handled else [])]
         error = fields.words(said, "error")
         if _COMPACTING in error:
             self._held.append(sent)
@@ -264,13 +270,11 @@ _READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] =
     "agent_start": PiConversation._agent_start,
     "message_end": PiConversation._message_end,
     "entry_appended": PiConversation._entry,
-    "tool_execution_start": PiConversation._tool,
-    "auto_retry_start": PiConversation._retry,
     "compaction_start": PiConversation._compaction_start,
     "compaction_end": PiConversation._compaction_end,
     "agent_settled": PiConversation._agent_settled,
     "extension_ui_request": PiConversation._dialog,
-    "extension_error": PiConversation._failed_extension,
+    **dict.fromkeys(_SHOWN, PiConversation._show),
 }
 
 
@@ -282,15 +286,11 @@ class Pi:
     mark = b""
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
-        argv = [*(kind.command or ("pi",)), "--mode", "rpc"]
-        if seat.session:
-            argv += ["--session-id", seat.session]
-        if seat.spec.model:
-            argv += ["--model", seat.spec.model]
-        argv += pi_lines.tools(seat.tools)
-        if seat.spec.instructions:
-            argv += ["--append-system-prompt", seat.spec.instructions]
-        return Launch(tuple(argv))
+        session = ("--session-id", seat.session) if seat.session else ()
+        model = ("--model", seat.spec.model) if seat.spec.model else ()
+        said = ("--append-system-prompt", seat.spec.instructions) if seat.spec.instructions else ()
+        argv = (*(kind.command or ("pi",)), "--mode", "rpc", *session, *model, *pi_lines.tools(seat.tools), *said)
+        return Launch(argv)
 
     def converse(self, seat: Seat) -> PiConversation:
         return PiConversation(seat)

@@ -10,6 +10,8 @@ from supervisor.core.ledger import Report, Usage
 from supervisor.kinds import fields
 from supervisor.kinds.fields import LineError
 
+#: So many calls are looked at again when a conversation is resumed; each is booked once, and far more are known.
+REMEMBERED = 32
 #: Neutral names of tools and pi's own. pi has no tool for the web; such a right gives it nothing.
 TOOLS = {name: name for name in ("read", "edit", "write", "bash", "grep", "ls")} | {"glob": "find"}
 #: `pi:NAME` in a grant. pi takes `+name` and `-name` for changes to the person's defaults: no grant is one.
@@ -67,11 +69,37 @@ def call(holder: Mapping[str, object], name: str) -> Report | None:
     return Report("call", booked, id=fields.clip(name, fields.LAST), model=named)
 
 
+def answer(message: Mapping[str, object]) -> Report | None:
+    """The model call that gave an assistant's message, wherever that stands."""
+    return call(message, f"{message.get('timestamp')}:{message.get('responseId', '')}")
+
+
+def remembered(conversation: Mapping[str, object]) -> tuple[Report, ...]:
+    """The last calls of a conversation that is gone on with: of the newest one pi may have told nobody who lives."""
+    messages = conversation.get("messages")
+    said = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    calls = (answer(each) for each in said if each.get("role") == "assistant" and isinstance(each.get("usage"), dict))
+    return tuple(report for report in calls if report is not None)[-REMEMBERED:]
+
+
 def context(told: object) -> float | None:
     """How full the window is, in percent. pi knows none of it right after a compaction."""
     if not isinstance(told, dict) or told.get("percent") is None:
         return None
     return min(100.0, fields.number(told, "percent", fields.EXACT) or 0.0)
+
+
+def told(said: Mapping[str, object]) -> str:
+    """What an event that is only for people says to them."""
+    match fields.words(said, "type"):
+        case "tool_execution_start":
+            return f"{fields.words(said, 'toolName')}: {shown(said.get('args'))}"
+        case "auto_retry_start":
+            delay = fields.whole(said, "delayMs") / 1000
+            tried, most = fields.whole(said, "attempt"), fields.whole(said, "maxAttempts")
+            return f"retry {tried} of {most} in {delay:g}s: {fields.words(said, 'errorMessage')}"
+        case _:
+            return f"extension failed: {fields.words(said, 'error')}"
 
 
 def shown(given: object) -> str:

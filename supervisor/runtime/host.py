@@ -137,7 +137,7 @@ class Host:
     def place(self) -> Cell:
         """Its cell, inside its parent's. Raises OSError where there can be none."""
         if self.cell is None:
-            self.cell = self.house.containment.cell(self.agent, self.parent.place() if self.parent else None)
+            self.cell = self.house.places.cell(self.agent, self.parent.place() if self.parent else None)
         return self.cell
 
     # --- its life
@@ -164,7 +164,7 @@ class Host:
         for fact in self._waiting:
             self._unstarted(fact, "left before it was started")
         if self.cell is not None:
-            self.cell.close()
+            self.house.places.leave(self.cell, self.house.desk.project)
         if self.parent is not None:
             self.parent.children.discard(self)
             if not self.parent.children:
@@ -188,6 +188,7 @@ class Host:
 
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
+        await self.house.starts.take(self.agent, fact.run)
         try:
             async with self.house.spawning:
                 cell = self.place()
@@ -199,8 +200,11 @@ class Host:
                 self.run = self.house.spawn(self.node, cell, fact, self.after)
         except OSError as error:
             self._unstarted(fact, self.house.unspawned(error, self.node))
-            return
-        await self._watch(self.run)
+        finally:
+            if self.run is None:
+                self.house.starts.free(self.agent, fact.run)
+        if self.run is not None:
+            await self._watch(self.run)
 
     async def _watch(self, run: Run) -> None:
         """A run from its first word to its exit record."""

@@ -20,7 +20,9 @@ from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
+from supervisor.runtime.places import Places
 from supervisor.runtime.run import Run
+from supervisor.runtime.starts import Starts
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
 
@@ -58,12 +60,13 @@ class House:
     ) -> None:
         self.directory = directory
         self.instance = instance
-        self.containment = containment
+        self.places = Places(containment)
         self.hosts: dict[str, Host] = {}
         self.fault = fault
         self._printed: dict[str, Printed] = {}
         #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
         self.spawning = trio.Lock()
+        self.starts = Starts()
         self._closing = False
         self._empty = trio.Event()
         #: the leaders of all living runs, by (pid, start): what names a caller
@@ -99,6 +102,8 @@ class House:
                     host.interrupt()
             case facts.BackedOff():
                 self._back_off(fact)
+            case facts.Ready() | facts.Exited() | facts.Unstarted():
+                self.starts.free(fact.agent, fact.run)
             case facts.Respecified():
                 if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
                     host.cell.limit(fact.spec.resources)
@@ -153,6 +158,7 @@ class House:
 
     def spawn(self, node: Node, cell: Cell, fact: Starting, later: Callable[[float, Callable[[], None]], None]) -> Run:
         """Start a run's process. Raises OSError with everything undone."""
+        self.places.check(node.name)
         project, spec = self.desk.project, node.spec
         kind = self._kind(spec.kind)
         home = self.home(node.id)

@@ -13,7 +13,7 @@ Hook = Callable[[str, object], None]
 POINTS: Final = {
     "observing": "the world did something; the core has not heard of it",
     "decided": "a request or what happened was decided and applied in memory",
-    "appended": "its batch is a line that waits for the disk",
+    "appended": "its batch waits for the disk",
     "written": "the line is in the file, and not yet synced",
     "flushed": "it is durable, and nobody has acted on it",
     "acted": "it was acted on, and nobody was answered",

@@ -13,8 +13,8 @@ _COUNTS = ("input", "cache_read", "cache_write", "output", "reasoning", "calls")
 
 
 class Memory:
-    """One session. Its file holds `run N`, `told ID` (it was told who it is), `input ID`, `again ID`, `spent KEY=N`
-    and what scripts `note`, in order. `spent` is the sum over the session."""
+    """One session. Its file holds `run N`, `told ID` (who it is), `input ID`, `again ID`, `spent KEY=NUMBER…` and what
+    scripts `note`, in order. `spent` is the sum over the session."""
 
     def __init__(self, home: str, session: str) -> None:
         self.session = session or f"scripted-{time.time_ns():x}"

@@ -184,9 +184,15 @@ def observation(rnd: Random, one: str, run: int) -> Fact:
     return rnd.choice(_OBSERVED)(one, run)
 
 
+def read(rnd: Random, one: str, run: int, handed: list[str]) -> Fact:
+    """The program has begun with some of what it was handed, or says so of what it was not."""
+    return facts.Read(one, run, tuple(item for item in [*handed, "m1", "m999"] if rnd.randrange(2)))
+
+
 _OBSERVED: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Started(one, run, 77, 5),
     lambda one, run: facts.Ready(one, run, "s2", "big-two"),
+    lambda one, run: facts.Ready(one, run, "s2", fresh=True, tells=True),
     facts.TurnStarted,
     lambda one, run: facts.TurnEnded(one, run, "ok", "Words."),
     lambda one, run: facts.TurnEnded(one, run, "error", "", "broken"),

@@ -30,7 +30,7 @@ class Watch:
         self.ids: set[str] = set()
         self.numbers: set[int] = set()
         self.told: Counter[tuple[str, str, int]] = Counter()
-        self.steps = 0
+        self.left: dict[str, dict[tuple[str, str], int]] = {}
 
     def apply(self, project: Project, fact: Fact, at: float) -> None:
         """Take one fact, with everything that is held of a single step."""
@@ -45,10 +45,16 @@ class Watch:
         self.books.after(project, fact)
         self.born(project, fact)
         moved_along_the_table(project, fact, state, run_before)
+        if isinstance(fact, facts.Left):
+            self.left[fact.agent] = over
+        if isinstance(fact, facts.Born) and fact.replaces:
+            # What it follows held this for it until now: a reservation that moves is no new one.
+            over = self.left[fact.replaces] | {
+                key: max(over[key], self.left[fact.replaces].get(key, 0)) for key in over
+            }
         only_usage_goes_over(project, fact, over)
         self.told_once(fact)
         self.balances(project)
-        self.steps += 1
 
     def born(self, project: Project, fact: Fact) -> None:
         """No id is used twice, and no name that somebody has."""
@@ -101,7 +107,8 @@ def only_usage_goes_over(project: Project, fact: Fact, before: dict[tuple[str, s
 def admitted(project: Project, fact: facts.Handed) -> None:
     """No turn starts unless what is spent, reserved and asked for is held."""
     node = project.agents[fact.agent]
-    for field, asked in (("turns", int(fact.turn)), ("tokens", 1), ("cost", 1)):
+    charged = fact.turn and not node.talk.owed  # a turn that was charged and never began is there to be used
+    for field, asked in (("turns", int(charged)), ("tokens", 1), ("cost", 1)):
         at: str | None = node.id
         while at is not None and field not in project.agents[at].accounts:
             at = project.agents[at].parent

@@ -144,7 +144,7 @@ class Core(RuleBasedStateMachine):
         elif node.state == "stopping" or node.rerun is not None:
             self.tell(facts.Exited(*run, *rnd.choice([(0, None), (1, None), (None, 9)]), 5.0))
         elif node.state == "starting":
-            self.tell(facts.Started(*run, 10, 1), facts.Ready(*run, "session"))
+            self.tell(facts.Started(*run, 10, 1), facts.Ready(*run, "session", tells=rnd.choice([True, False])))
         elif node.state == "working":
             outcome = rnd.choice(OUTCOMES)
             self.tell(facts.TurnEnded(*run, outcome, "All done."))
@@ -162,8 +162,11 @@ class Core(RuleBasedStateMachine):
     def the_world(self, rnd: Random, many: int) -> None:
         """Any fact at any time, perhaps twice; usage in every scope, in time or late."""
         for _ in range(many):
+            node = self.pick(rnd, lambda node: bool(node.handed))
             if rnd.randrange(2):
                 self.spend(rnd)
+            elif node is not None and not rnd.randrange(3):
+                self.tell(anything.read(rnd, node.id, node.run, [item.id for item in node.handed]))
             else:
                 fact = anything.observation(rnd, *self.run(rnd))
                 self.tell(*[fact] * rnd.choice([1, 1, 2]))

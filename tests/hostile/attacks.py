@@ -95,7 +95,12 @@ for _ in range(60):
     held.append(one)
     one.recv(1)
 print("following", flush=True)
-threading.Event().wait()
+sys.stdin.readline()
+for one in held:
+    hangs = select.poll()
+    hangs.register(one, 0)
+    hangs.poll()
+print("dropped", flush=True)
 """
 
 ALL_LINES = """

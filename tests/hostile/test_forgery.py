@@ -114,8 +114,8 @@ async def test_marks_and_environment_of_another_make_no_one_that_other(two: tupl
     code, out, err = await one.run(sys.executable, "-c", FORGE + WHOAMI, victim)
     assert code == 0, err
     assert f'"{one.id}"' in out
-    # Nor is it free by leaving its ancestors too: adopted by the daemon it is nobody, and it ends with its agent; without
-    # cgroups it is taken for the other's, and ends with that.
+    # Nor is it free by leaving its ancestors too: adopted by the daemon it is nobody, and it ends with its agent.
+    # Without cgroups it is taken for the other's, and ends with that.
     told = one.stage.room / "told"
     await one.run(sys.executable, "-c", FORGE + LEAVE, victim, str(told))
     await eventually(told.exists, 20)

@@ -82,9 +82,9 @@ for line in sys.stdin:
 """
     await stage.fleet.up(project(stage.python("busy", program), '[agents.busy]\nkind = "busy"\n'))
     busy = (await stage.standing("busy"))["busy"]["id"]
-    for number in range(20):
+    for number in range(8):
         await stage.fleet.call("instruct", agent="busy", text=f"task {number}", wait=True, timeout=20)
-    await stage.said(busy, "got one", 20)
+    await stage.said(busy, "got one", 8)
 
 
 async def test_an_agent_that_reads_nothing_costs_no_more_than_its_inbox(stage: Stage) -> None:
@@ -105,7 +105,7 @@ async def test_an_agent_that_ends_its_turns_and_reads_nothing_is_not_heard_and_n
     await stage.fleet.up(project(liar, '[agents.liar]\nkind = "liar"\n'))
     await stage.standing("liar")
     before = memory(stage.daemon)
-    for _ in range(20):
+    for _ in range(13):
         await stage.fleet.call("instruct", agent="liar", text="x" * 900_000)
     await faults(stage.fleet, "leaves over 8388608 bytes of its stdin unread")
     async with siege(stage.fleet):

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.core.facts import Blocked, Fact, Garbled, Ready, Said, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.facts import Blocked, Fact, Garbled, Read, Ready, Said, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds.lines import LINES, LinesConversation
@@ -208,6 +209,24 @@ def test_a_text_that_meets_the_end_of_a_turn_carries_the_turn_on(opened: LinesCo
     facts = opened.read(turn("ended", inputs=["m1"], text="First."))
     facts += opened.read(turn("started")) + opened.read(turn("ended", inputs=["m2"], text="Second."))
     assert facts == [TurnEnded("a7", 3, "ok", text="Second.")]
+
+
+def test_what_it_begins_with_is_known_of_a_program_that_says_so(opened: LinesConversation) -> None:
+    (ready,) = opened.read(b'{"fleet":"ready","session":"s","turns":true}')
+    assert ready == Ready("a7", 3, session="s", tells=True)
+    opened.hand((task("one"), task("two", "m2")), "")
+    assert opened.read(turn("started", inputs=["m1"])) == [Read("a7", 3, ("m1",)), TurnStarted("a7", 3)]
+    assert opened.read(turn("started", inputs=["m1", "m9"])) == [], "it was begun with, and another was never given"
+    assert opened.read(turn("started")) == [Read("a7", 3, ("m2",))], "all of them, where none is named"
+
+
+def test_whether_it_tells_is_true_or_false(opened: LinesConversation) -> None:
+    assert only(opened.read(b'{"fleet":"ready","turns":1}'), Garbled)
+
+
+def test_a_text_that_was_given_before_is_marked(opened: LinesConversation) -> None:
+    opened.hand((task("one"), evolve(task("two", "m2"), again=True)), "")
+    assert [message.get("again") for message in said(opened)] == [None, True]
 
 
 def test_done_ends_the_turn_of_a_program_that_tells_no_turns(opened: LinesConversation) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import evolve
 
-from supervisor.core.facts import Blocked, Fact, Garbled, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.facts import Blocked, Fact, Garbled, Read, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds.pi import PI, PiConversation
 from tests.kinds.drive import SEAT, booked, only, seat, task
@@ -218,3 +219,41 @@ def test_the_last_line_is_one_line_without_colours(opened: PiConversation) -> No
     (spoke,) = only(opened.read(message("first\n\x1b[31mred\x1b[0m " + "x" * 300)), Spoke)
     assert spoke.last.startswith("red xxx")
     assert len(spoke.last) == 200
+
+
+def test_what_it_has_begun_with_is_told_once(opened: PiConversation) -> None:
+    name = prompt(opened, "go")
+    assert only(opened.read(START), Read) == [Read("a7", 3, ("m1",))]
+    assert only(opened.read(answer("prompt", name)), Read) == []
+    later = prompt(opened, "more")
+    assert only(opened.read(answer("prompt", later)), Read) == [Read("a7", 3, ("m1",))], "it joined the running turn"
+
+
+def test_a_text_that_is_given_again_says_so(opened: PiConversation) -> None:
+    opened.hand((evolve(task("go"), again=True),), "")
+    (command,) = said(opened)
+    assert str(command["message"]).endswith("\ngo")
+    assert "given again" in str(command["message"])
+
+
+def test_a_resumed_conversation_adds_what_nobody_had_heard_of_it() -> None:
+    resumed = PI.converse(seat(session="s", resume=True))
+    resumed.open()
+    resumed.outgoing()
+    resumed.read(answer("get_state", "fleet-1", sessionId="s", messageCount=2))
+    assert [command["type"] for command in said(resumed)] == ["get_messages"]
+    spoken = json.loads(message())["message"]
+    told = [{"role": "user", "content": "go"}, spoken, spoken | {"usage": None}, "no message"]
+    facts = resumed.read(answer("get_messages", "fleet-2", messages=told)) + resumed.read(message())
+    assert [fact.reports[0].id for fact in only(facts, Spent)] == ["1:", "1:"], "the same call, by the same name"
+    assert booked(facts).calls == 1
+    head = b'{"id":"fleet-2","type":"response","command":"get_messages","success":true,"data":{"messages":[{"role":'
+    assert resumed.overlong(head, 5 << 20) == []
+
+
+def test_a_fresh_conversation_has_nothing_to_add() -> None:
+    fresh = PI.converse(seat(session="s", resume=True))
+    fresh.open()
+    fresh.outgoing()
+    fresh.read(answer("get_state", "fleet-1", sessionId="s", messageCount=0))
+    assert said(fresh) == []

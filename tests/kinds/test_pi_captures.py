@@ -64,7 +64,7 @@ def test_a_stream_cut_anywhere_books_its_complete_usage_lines(name: str) -> None
 def test_a_session_is_told_by_its_turns() -> None:
     facts = feed(PI.converse(SEAT), capture("rpc_session"))
     assert only(facts, Ready) == [
-        Ready("a7", 3, session="01a22dc0-5552-7617-a550-932b4fcdac90", model="fake/fake-model", fresh=True)
+        Ready("a7", 3, session="01a22dc0-5552-7617-a550-932b4fcdac90", model="fake/fake-model", fresh=True, tells=True)
     ]
     assert len(only(facts, TurnStarted)) == 2
     assert [(end.outcome, end.text) for end in only(facts, TurnEnded)] == [

@@ -94,7 +94,7 @@ async def test_tasks_and_a_tool_are_booked_as_they_are_billed(
 ) -> None:
     async with driven(PI, sitting(model), env=env, cwd=env["WORK"]) as pi:
         await pi.until_count(Ready, 1)
-        assert only(pi.facts, Ready) == [Ready("a7", 3, session="fleet-a7", model=model, fresh=True)]
+        assert only(pi.facts, Ready) == [Ready("a7", 3, session="fleet-a7", model=model, fresh=True, tells=True)]
         first = await turn(pi, "[[say:It is green.]]", words="You are worker (a7).")
         assert (first.outcome, first.text) == ("ok", "It is green.")
         assert server.asked == ["You are worker (a7).\n\n[[say:It is green.]]"]

@@ -51,7 +51,7 @@ def test_the_table_names_every_kind_as_it_names_itself() -> None:
 async def test_it_is_ready_when_it_says_so_and_leaves_when_its_stdin_ends(tmp_path: Path) -> None:
     async with driven(SCRIPTED, sitting(tmp_path), env=ENV) as agent:
         await agent.until_count(Ready, 1)
-        assert only(agent.facts, Ready) == [Ready("a7", 3, session="s-7")]
+        assert only(agent.facts, Ready) == [Ready("a7", 3, session="s-7", tells=True)]
         assert await agent.close() == 0
 
 
