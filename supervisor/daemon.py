@@ -181,6 +181,7 @@ class Daemon:
             "pid": os.getpid(),
             "uid": os.geteuid(),
             "warden": self.warden,
+            "systemd": self.notify.asked,
             "version": version("fleet-supervisor"),
             "tier": self.containment.tier,
             "uptime": round(time.time() - self.started, 3),
