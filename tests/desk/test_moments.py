@@ -72,9 +72,9 @@ async def test_what_is_decided_as_the_project_closes_does_not_start(room: Room) 
 
 async def test_a_restart_that_comes_before_the_run_began_is_one(room: Room) -> None:
     room.desk.ask(Operator(), Restarting("a1"))
-    with trio.fail_after(PATIENCE):
-        await room.desk.until("a1", lambda: lead(room).run == 2)
-    answer = room.desk.ask(Operator(), Restarting("a1"))  # the process of run 2 is not there yet
+    with room.desk.watch("a1", lambda: lead(room).run == 2) as decided, trio.fail_after(PATIENCE):
+        await decided.met.wait()
+        answer = room.desk.ask(Operator(), Restarting("a1"))  # the process of run 2 is not there yet
     assert any(isinstance(fact, facts.Rerun) for fact in answer.facts)
     with trio.fail_after(PATIENCE):
         await room.desk.until("a1", lambda: lead(room).run == 3 and lead(room).state == "standing")
