@@ -49,8 +49,10 @@ ROWS: dict[Code, tuple[str, str]] = {
         "Disband some, or raise `agents` under `[limits]`.",
     ),
     "rate": (
-        "The caller's main and all below it forked that often within the last minute; or the caller's changes filled "
-        "the journal too fast (field `journal`).",
+        (
+            "The caller's main and all below it forked that often within the last minute; or the caller's changes "
+            "filled the journal too fast (field `journal`)."
+        ),
         "Wait, or raise `forks_per_minute` under `[limits]`.",
     ),
     "state": (
