@@ -17,7 +17,7 @@ KILLS = 20
 #: Within so many seconds the tree is back, on a machine that is not busy with other things.
 PROMISE = 3.0
 #: Between two looks at a tree that comes back, in seconds.
-PAUSE = 0.03
+PAUSE = 0.05
 #: So many forked agents or more, and at most twice as many.
 CROWD = 6
 UP = ("standing", "working", "waiting")
@@ -111,8 +111,7 @@ async def busy(service: Service) -> None:
 
 def amiss(processes: list[Process], tree: dict[str, dict[str, Any]], wanted: Wanted) -> str:
     """What is not as it should be; "" if nothing. `processes` lived before and after the tree was looked at, and are
-    none of the machinery around the daemon. (Children of the forker may come and go: a task on its way is handed
-    again.)"""
+    not of the machinery around the daemon. (The forker's children may come and go: a task on its way is handed again.)"""
     living = {name: agent for name, agent in tree.items() if agent["state"] != "gone"}
     if wrong := (wanted.names - living.keys()) | (wanted.gone & living.keys()):
         return f"missing, or there and not wanted: {sorted(wrong)}"
