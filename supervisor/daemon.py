@@ -61,7 +61,7 @@ class Daemon:
         self.runtime = runtime
         self._post = post
         self.warden = post.warden
-        self.started = time.time()
+        self.started = time.monotonic()
         self.instance = secrets.randbelow(marks.HIGHEST_INSTANCE) + 1
         self.lag = Lag()
         self.notify = notify
@@ -185,7 +185,7 @@ class Daemon:
             "systemd": self.notify.asked,
             "version": version("fleet-supervisor"),
             "tier": self.containment.tier,
-            "uptime": round(time.time() - self.started, 3),
+            "uptime": round(time.monotonic() - self.started, 3),
             "lag_ms": self.lag.worst,
             "socket": paths.control_socket(str(self.runtime)),
         }
