@@ -92,8 +92,8 @@ def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
 
 
 def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
-    node.run, node.alive, node.rerun, node.wanted, node.leaving = fact.run, True, None, "running", ""
-    node.turn = node.cut = False
+    node.run, node.alive, node.rerun, node.wanted = fact.run, True, None, "running"
+    node.leaving, node.ended_by, node.turn, node.cut = "", "", False, False
     if not fact.resume:
         node.session, node.introduced = "", False
     talk.starting(node, fact)
@@ -204,7 +204,7 @@ def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
 
 
 def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
-    node.wanted, node.leaving, node.rerun = fact.to, fact.cause, None
+    node.wanted, node.leaving, node.ended_by, node.rerun = fact.to, fact.cause, fact.by, None
     node.crashes = 0  # whoever starts it again means it to be tried again
 
 

@@ -304,11 +304,13 @@ class Garbled:
 
 @frozen
 class TaskEnded:
-    """A task is over: by `done`, else by the turn that left nothing queued."""
+    """A task is over: by `done`, else by the turn that left nothing queued, else by the end of its run. The parent is
+    told; `wake` says whether it is woken."""
 
     agent: str
     status: str
     summary: str = ""
+    wake: bool = True
 
 
 @frozen

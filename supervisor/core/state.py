@@ -95,7 +95,9 @@ class Node:
     turn: bool = False
     cut: bool = False
     asked: int = 0
+    #: why it leaves, and who asked for it
     leaving: str = ""
+    ended_by: str = ""
     until: float | None = None
     # what it holds and spent
     accounts: dict[str, Account] = Factory(dict)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from attrs import evolve
+
 from supervisor.core import facts
 from supervisor.core.facts import Fact
 from supervisor.core.grants import BUDGETS
-from supervisor.core.ledger import ZERO, Usage
+from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.state import Account, Node, Project
 
 SPENT = ("tokens", "turns", "cost")
@@ -42,6 +44,8 @@ class Books:
         self.draws: dict[tuple[str, str], int] = defaultdict(int)
         self.owns: dict[str, Usage] = {}
         self.parents: dict[str, str | None] = {}
+        self.meters: dict[str, Meter] = defaultdict(Meter)
+        self.reported: dict[str, Usage] = defaultdict(Usage)
 
     def before(self, project: Project, fact: Fact) -> None:
         """What a fact ends is read while it is still there."""
@@ -70,6 +74,10 @@ class Books:
         node = project.agents.get(getattr(fact, "agent", ""))
         if node is None:
             return
+        if isinstance(fact, facts.Spent):
+            for report in fact.reports:
+                self.reported[node.id] += evolve(self.meters[node.id].book(report, fact.run), turns=0)
+        assert evolve(node.own, turns=0) == self.reported[node.id], "what is reported counts, however late"
         added = node.own.beyond(self.owns[node.id])
         assert self.owns[node.id] + added == node.own, "usage went down"
         self.owns[node.id] = node.own

@@ -20,6 +20,8 @@ from tests.core.books import Books
 
 #: The facts that report spending. Nothing else may put an account over its limit.
 USAGE = (facts.Spent, facts.TurnStarted)
+#: What only a daemon that stays may do.
+BEGINS = (facts.Born, facts.Starting, facts.Handed, facts.BackedOff, facts.Left)
 
 
 class Watch:
@@ -40,6 +42,9 @@ class Watch:
         run_before = (node.run, node.alive) if node is not None else (0, False)
         if isinstance(fact, facts.Handed):
             admitted(project, fact)
+        assert not (project.closing and isinstance(fact, BEGINS)), (
+            "while the daemon leaves nothing begins or is settled"
+        )
         self.books.before(project, fact)
         apply(project, fact, at)
         self.books.after(project, fact)

@@ -171,10 +171,11 @@ def rights(case: Case) -> None:
         assert False in sets
         return
     wanted = asked.split(", ")
-    assert any(not _held(field, entries, each) for entries in sets if entries is not None for each in wanted)
+    assert any(not held_within(field, entries, each) for entries in sets if entries is not None for each in wanted)
 
 
-def _held(field: str, entries: tuple[str, ...], asked: str) -> bool:
+def held_within(field: str, entries: tuple[str, ...], asked: str) -> bool:
+    """Whether one entry lies within a set."""
     if field == "models":
         return any(asked == held or (held[-1:] == "*" and asked[: len(held) - 1] == held[:-1]) for held in entries)
     if field == "paths":

@@ -19,6 +19,7 @@ from supervisor.core.refusals import Refusal
 from supervisor.core.requests import Down, Fork, Request, Start
 from supervisor.core.state import Node
 from tests.core import anything, invariants
+from tests.core.allowed import Before, could_be_given, was_the_callers_to_ask
 from tests.core.books import SPENT
 from tests.core.play import OPERATOR, Play, accept
 from tests.core.refused import RIGHT, Case
@@ -70,13 +71,21 @@ class Core(RuleBasedStateMachine):
 
     def ask(self, request: Request, by: Principal = OPERATOR) -> None:
         """Ask, and hold a refusal to have been right."""
-        numbers = {*self.watch.numbers}
+        numbers, before = {*self.watch.numbers}, Before.of(self.play.project, by, request, self.play.stamp)
         said = self.play.ask(request, by)
         note(f"{by} asks {request}: {said}")
         event(said.code if isinstance(said, Refusal) else type(request).__name__)
         if isinstance(said, Refusal):
             RIGHT[said.code](Case(self.play.project, by, request, self.play.stamp, said))
-        elif isinstance(request, Fork) and not request.name and isinstance(said[0], facts.Born):
+        else:
+            was_the_callers_to_ask(before)
+            could_be_given(self.play.project, before, said)
+        if (
+            not isinstance(said, Refusal)
+            and isinstance(request, Fork)
+            and not request.name
+            and isinstance(said[0], facts.Born)
+        ):
             assert automatic(said[0].name) > max(numbers), "a made name is made once"
         self.all_holds()
 

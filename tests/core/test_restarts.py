@@ -147,7 +147,7 @@ def test_after_a_crash_of_the_daemon_all_that_is_wanted_starts_parents_first() -
     play.facts(Stop("second"))
     play.exit("second")
     assert play.reopen()[1:] == [
-        facts.Lost("a1", 1), facts.Lost("a2", 1), facts.TaskEnded("a2", "interrupted"),
+        facts.Lost("a1", 1), facts.Lost("a2", 1), facts.TaskEnded("a2", "interrupted", wake=False),
         facts.Queued("a1", play.node("lead").inbox[0]), facts.Lost("a4", 1),
         *(facts.Starting(agent, 2, resume=True) for agent in ("a1", "a2", "a4")),
     ]  # fmt: skip
@@ -191,7 +191,7 @@ def test_a_daemon_that_leaves_in_order_settles_nothing_and_the_next_one_goes_on(
     play.tell(facts.Closing())
     assert play.exit("second")[1:] == []
     cut = play.exit("lead", 0)
-    assert cut[1] == facts.TaskEnded("a1", "interrupted"), "made to end, it has not done its task, whatever its status"
+    assert cut[1] == facts.TaskEnded("a1", "interrupted", wake=False), "made to end, it has not done its task"
     assert not any(isinstance(fact, facts.Born | facts.Starting | facts.Left) for fact in cut)
     taken = play.reopen()
     assert [type(fact).__name__ for fact in taken] == ["Opened", "Left", "Born", "Queued", "Starting", "Left"]

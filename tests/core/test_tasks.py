@@ -265,12 +265,30 @@ def test_a_stop_in_the_middle_of_a_task_interrupts_it_and_the_next_one_is_taken(
     play.facts(Stop("one"))
     assert play.exit("one")[1:] == [
         facts.TaskEnded("a2", "interrupted"),
-        facts.Queued("a1", digest(2, "one (a2) ended task 1: interrupted.", wake=False)),
+        facts.Queued("a1", digest(2, "one (a2) ended task 1: interrupted.")),
+        facts.Handed("a1", 1, ("m2",), turn=True, introduce=True),
         facts.Left("a2", "stopped"),
     ]
     play.facts(Start("one"))
     play.ready("one")
     assert handed(play.facts(Instruct("one", "Again."))) == [("a2", ("m3",))]
+
+
+def test_a_parent_is_not_woken_by_what_it_did_itself() -> None:
+    play = family()
+    play.facts(Disband("one"), play.by("lead"))
+    assert play.exit("one")[1:] == [
+        facts.TaskEnded("a2", "interrupted"),
+        facts.Queued("a1", digest(2, "one (a2) ended task 1: interrupted.", wake=False)),
+        facts.Left("a2", "gone"),
+    ]
+
+
+def test_what_is_said_to_be_done_in_the_last_moment_is_done() -> None:
+    play = family()
+    play.facts(Disband("one"))
+    play.tell(facts.Said("a2", 1, "done", "", "It was done after all."))
+    assert play.exit("one", None, 15)[1] == facts.TaskEnded("a2", "done", "It was done after all.")
 
 
 def test_a_program_that_ends_its_process_ends_its_task() -> None:

@@ -127,16 +127,15 @@ def settled(node: Node) -> bool:
 
 
 def empty(project: Project, node: Node, moment: Moment) -> list[Fact]:
-    """An agent that leaves has left once no run of it and no child is alive; then a fresh one may take its place, if
-    there is still a place. While the daemon leaves nothing is settled: nothing may start any more."""
+    """An agent that leaves has left once no run of it and no child is alive; then a fresh one may take its place.
+    While the daemon leaves nothing is settled: nothing may start any more."""
     if project.closing or not settled(node):
         return []
     if node.wanted != "gone":
         return [Left(node.id, "stopped")]
-    parent = project.above(node)
-    place = project.wanted if parent is None else parent.live
-    if node.leaving != "tasks" or not node.spec.replace or not place:
+    if node.leaving != "tasks" or not node.spec.replace:
         return [Left(node.id, "gone")]
+    parent = project.above(node)
     fresh, births = "", list[Fact]()
     if not (field := fork.used_up(node)):
         fresh, births = fork.follower(node, moment)

@@ -29,7 +29,7 @@ def after_exit(project: Project, fact: Exited | Unstarted, moment: Moment) -> li
 
 def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Moment) -> list[Fact]:
     if project.closing:
-        return task.cut(node)
+        return task.cut(node, wake=False)
     if node.state == "stopping":
         return [*task.cut(node), *leave.empty(project, node, moment)]
     if not node.live:
@@ -113,7 +113,7 @@ def after_backoff(project: Project, fact: Due) -> list[Fact]:
 def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
     """A run died with its daemon: a leaving agent has now left, a wanted one starts again in its place."""
     node = project.agents[fact.agent]
-    return [*task.give_back(node), *task.cut(node), *leave.empty(project, node, moment)]
+    return [*task.give_back(node), *task.cut(node, wake=False), *leave.empty(project, node, moment)]
 
 
 def after_opening(project: Project, moment: Moment, _fact: Opened) -> list[Fact]:

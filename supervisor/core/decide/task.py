@@ -107,9 +107,8 @@ def after_said(project: Project, fact: Said) -> list[Fact]:
 
 
 def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
-    """The parent gets one digest; at `max_tasks` the agent is released; else the next task starts. A task that was cut
-    because someone ended the run, or the daemon left or died, wakes nobody. One who leaves already is not released as
-    well: a stopped agent stays where it is."""
+    """The parent gets one digest, which wakes it unless it ended the agent itself; at `max_tasks` the agent is
+    released; else the next task starts. One who leaves already is not released as well: a stopped agent stays."""
     node = project.agents[fact.agent]
     limit = node.spec.max_tasks
     last = node.live and limit is not None and node.tasks >= limit
@@ -119,22 +118,21 @@ def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
         count = f"task {node.tasks}" + (f" of {limit}" if limit is not None else "")
         text = f"{called(node)} ended {count}: {fact.status}." + (f" {fact.summary}" if fact.summary else "")
         text += " It is released now." if last else ""
-        wake = node.live and node.state != "starting" and not project.closing
-        facts += moment.tell(parent, text, wake=wake)
+        facts += moment.tell(parent, text, wake=fact.wake and node.ended_by != parent.id)
     return facts + (leave(node, "gone", "tasks", "fleet") if last else hand(project, node))
 
 
-def cut(node: Node, fact: Exited | None = None) -> list[Fact]:
+def cut(node: Node, fact: Exited | None = None, *, wake: bool = True) -> list[Fact]:
     """A run ended in the middle of a task: what became of it. `fact` is given where the program ended by itself; one
-    that was made to end has not done its task, whatever its status. `resume = "continue"` keeps it for the next run,
-    and so does not having been begun with."""
+    that was made to end has done its task only if it said so. With `wake` false the parent is not woken, because the
+    same befell it. `resume = "continue"` keeps a task for the next run, and so does not having been begun with."""
     if node.task is None or node.task.id in _kept(node):
         return []
     if node.wanted != "gone" and node.spec.resume == "continue":
         return []
     if fact is None or fact.code != 0:
-        return [TaskEnded(node.id, "interrupted", node.summary)]
-    return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last))]
+        return [TaskEnded(node.id, node.status or "interrupted", node.summary, wake)]
+    return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last), wake)]
 
 
 def give_back(node: Node) -> list[Fact]:
