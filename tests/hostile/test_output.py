@@ -11,7 +11,7 @@ from tests.hostile.siege import faults, memory, siege
 #: Prints this for ever.
 FOREVER = "while True:\n    os.write(1, data)\n"
 TURNS = b'{"fleet":"turn","state":"started"}\n{"fleet":"turn","state":"ended"}\n'
-LISTS = 'data = b\'{"fleet":"status","x":[\' + b"[]," * 300000 + b"1]}\\n"\n'
+LISTS = 'data = b\'{"fleet":"status","x":[\' + b"{}," * 300000 + b"1]}\\n"\n'
 
 
 @pytest.mark.parametrize(
