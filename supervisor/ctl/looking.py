@@ -49,7 +49,8 @@ def pairs(errand: Errand, rows: Sequence[tuple[str, str]]) -> Iterable[str]:
 def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     """Is the daemon well?"""
     warden = answer.get("warden")
-    pid = f"pid {answer.get('pid')}" + (f", warden {warden}" if warden else ", no warden")
+    kept = f"warden {warden}" if warden else "kept by systemd" if answer.get("systemd") else "no warden"
+    pid = f"pid {answer.get('pid')}, {kept}"
     lag = answer.get("lag_ms")
     rows = [
         ("daemon", f"{errand.word(answer.get('version'))}, {pid}"),

@@ -9,7 +9,7 @@ import pytest
 
 from supervisor.config.agents_toml import ConfigError, Loaded, explain, load, parse, personal_file
 from supervisor.core.grants import Grant
-from supervisor.core.spec import Declared, Fleet, KindSpec
+from supervisor.core.spec import Declared, Fleet, KindSpec, Resources
 
 PERSONAL = """\
 [project]
@@ -224,6 +224,33 @@ grant = { tokens = "1M", models = ["claude-opus", "claude-s*"], paths = ["/srv",
     fleet = parsed(content, tmp_path, personal).fleet
     assert (fleet.agent_talk, fleet.depth) == ("mains", 3)
     assert agent(fleet, "a").grant.models == ("claude-opus", "claude-s*")
+
+
+def test_resources_are_joined_by_name_taken_back_by_name_and_never_wider_than_the_personal_files(
+    tmp_path: Path, personal: Path
+) -> None:
+    content = """\
+[defaults]
+resources = { memory = "1.5G", cpu = "50%" }
+[agents.a]
+resources = { cpu = "unlimited", processes = 100 }
+"""
+    loaded = parsed(content, tmp_path, personal)
+    assert agent(loaded.fleet, "a").spec.resources == Resources(1536 << 20, None, 100)
+    shown = {row["key"]: row["value"] for row in explain(loaded)}
+    assert [shown[f"agents.a.resources.{name}"] for name in ("memory", "cpu", "processes")] == [
+        "1536M",
+        "unlimited",
+        "100",
+    ]
+    personal.write_text('[defaults.resources]\nmemory = "1G"\nprocesses = 200\n')
+    with pytest.raises(ConfigError) as caught:
+        parsed(content.replace("100", '"unlimited"') + 'kind = "pi"\n', tmp_path, personal)
+    # The personal value is in force for every agent and for the project's defaults.
+    assert {problem.key for problem in caught.value.problems} == {
+        "defaults.resources.memory",
+        "agents.a.resources.processes",
+    }
 
 
 def test_faults_of_both_files_are_told_together(tmp_path: Path, personal: Path) -> None:

@@ -46,8 +46,14 @@ class Process:
     inner: int
     cgroup: str
     argv: str
-    environ: bytes
     state: str
+
+    @property
+    def environ(self) -> bytes:
+        try:
+            return Path(f"/proc/{self.pid}/environ").read_bytes()
+        except OSError:
+            return b""  # it has ended
 
 
 @define
@@ -146,10 +152,9 @@ def _process(pid: int, place: str) -> Process | None:
             line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line
         )
         argv = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-        environ = Path(f"/proc/{pid}/environ").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return Process(pid, int(status["NSpid"].split()[-1]), place, argv, environ, status["State"][0])
+    return Process(pid, int(status["NSpid"].split()[-1]), place, argv, status["State"][0])
 
 
 class Service(Fleet):

@@ -17,7 +17,7 @@ KILLS = 20
 #: Within so many seconds the tree is back, on a machine that is not busy with other things.
 PROMISE = 3.0
 #: Between two looks at a tree that comes back, in seconds.
-PAUSE = 0.03
+PAUSE = 0.05
 #: So many forked agents or more, and at most twice as many.
 CROWD = 6
 UP = ("standing", "working", "waiting")
@@ -109,23 +109,27 @@ async def busy(service: Service) -> None:
     await service.until(lambda tree: all(tree[name]["state"] == "working" for name in ("loud", "forker")))
 
 
-def amiss(inside: Inside, tree: dict[str, dict[str, Any]], ours: set[int], wanted: Wanted) -> str:
-    """What is not as it should be; "" if nothing. `ours` are the processes that there were before the daemon."""
+def amiss(processes: list[Process], tree: dict[str, dict[str, Any]], wanted: Wanted) -> str:
+    """What is not as it should be; "" if nothing. `processes` lived before and after the tree was looked at, and are
+    not of the machinery around the daemon. (The forker's children may come and go: a task on its way is handed
+    again.)"""
     living = {name: agent for name, agent in tree.items() if agent["state"] != "gone"}
-    if down := {name: agent["state"] for name, agent in living.items() if agent["state"] not in UP}:
-        return f"not up: {down}"
     if wrong := (wanted.names - living.keys()) | (wanted.gone & living.keys()):
         return f"missing, or there and not wanted: {sorted(wrong)}"
-    processes = [process for process in inside.processes() if process.pid not in ours]
+    if down := {name: living[name]["state"] for name in wanted.names if living[name]["state"] not in UP}:
+        return f"not up: {down}"
     daemons = [process.cgroup.removesuffix("/daemon") for process in processes if process.cgroup.endswith("/daemon")]
     if len(daemons) != 1:
         return f"daemons: {daemons}"
     places = {f"/{agent['id']}/self" for agent in living.values()} | {f"{daemons[0]}/daemon"}
     if strangers := [process for process in processes if not _stands_in(process, daemons[0], places)]:
         return f"strangers: {strangers}"
-    leaders = sorted(process.inner for process in processes if "scripted/__main__" in process.argv)
-    if leaders != sorted(agent["pid"] for agent in living.values()):
-        return f"leaders {leaders}, and the tree has { {name: agent['pid'] for name, agent in living.items()} }"
+    leaders = {process.inner: process.cgroup for process in processes if "scripted/__main__" in process.argv}
+    shown = {agent["pid"]: agent["id"] for agent in living.values()}
+    if twice := [place for pid, place in leaders.items() if f"/{shown.get(pid)}/self" not in place]:
+        return f"runs that the tree does not have: {twice}"
+    if dead := [name for name in wanted.names if living[name]["pid"] not in leaders]:
+        return f"up, and no process: {dead}"
     return ""
 
 
@@ -135,20 +139,22 @@ def _stands_in(process: Process, daemon: str, places: set[str]) -> bool:
 
 async def back(service: Service, before: int, ours: set[int], wanted: Wanted) -> None:
     """Another daemon has the wanted tree, whole and alone, within the time that was promised."""
-    why = ""
+    why, inside = "", service.inside
     with trio.move_on_after(patience()):
         while True:
+            earlier = {process.pid for process in inside.processes()}
             try:
                 pid, tree = (await service.call("status"))["pid"], await service.tree()
             except CUT as error:
                 why = f"no daemon answers: {error!r}"
             else:
-                why = amiss(service.inside, tree, ours, wanted) if pid != before else "it is the old daemon"
+                stayed = [process for process in inside.processes() if process.pid in earlier - ours]
+                why = amiss(stayed, tree, wanted) if pid != before else "it is the old daemon"
                 if not why:
                     wanted.settle(tree)
                     return
             await trio.sleep(PAUSE)
-    raise AssertionError(f"not back within {patience()} s: {why}\n{service.inside.log[-3000:]}")
+    raise AssertionError(f"not back within {patience()} s: {why}\n{inside.log[-3000:]}")
 
 
 async def test_twenty_kills_at_random_moments_under_load(inside: Inside) -> None:

@@ -89,6 +89,7 @@ async def test_started_means_that_it_answers_and_stopped_that_all_is_gone(inside
         client = Path(inside.python).with_name("supervisorctl")
         started = await inside.run("sh", "-c", f"systemctl --user start {UNIT} && {client} status --json")
         assert '"tier": "cgroup"' in started
+        assert "kept by systemd" in await inside.ctl("status")
         service = Service(inside)
         await service.up(TREE)
         await service.alive("lead", "kid", "other")
