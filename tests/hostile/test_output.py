@@ -20,6 +20,7 @@ LISTS = 'data = b\'{"fleet":"status","x":[\' + b"{}," * 300000 + b"1]}\\n"\n'
         pytest.param('data = b"a\\n" * 30000\n', "", id="2-byte lines"),
         pytest.param('data = b"a" * 65536\n', "unreadable", id="no line end"),
         pytest.param("data = os.urandom(65536)\n", "", id="noise"),
+        pytest.param('os.dup2(2, 1)\ndata = b"a\\n" * 30000\n', "", id="stderr"),
         pytest.param("data = b'{\"fleet\":1}\\n' * 5000\n", "unreadable", id="garbled lines"),
         pytest.param('data = b\'{"fleet":"usage","scope":"call","input":1}\\n\' * 1000\n', "", id="usage"),
         pytest.param(f"data = {TURNS!r} * 1000\n", "", id="turns"),

@@ -75,7 +75,8 @@ def test_a_line_is_heavy_by_what_it_holds_and_not_by_what_stands_in_its_texts() 
     assert len(text) > LIGHT
     assert not heavy(text, 100)
     assert not heavy(json.dumps({"a": ["x" * 30_000] * 99}).encode(), 1000)
-    for one in (1, [], {}, "", "a\\", None, 0.5):
+    singles: list[object] = [1, [], {}, "", "a\\", None, 0.5]
+    for one in singles:
         assert heavy(json.dumps([one] * 20_000).encode(), 10_000)
     assert heavy(json.dumps({str(number): number for number in range(20_000)}).encode(), 10_000)
     assert heavy(b'{"fleet":"' + b"\\n" * (ESCAPES + 1) + b'"' + b"," * 200, 100)
