@@ -31,7 +31,8 @@ class Sieve:
         self._skipped = 0  # and so much of it came since that was said
 
     def feed(self, chunk: bytes) -> Iterator[bytes | Overlong]:
-        """Each line that passes, without its newline. To be read to its end before the next chunk."""
+        """Each line that passes, without its newline. To be read to its end before the next chunk; none is longer than
+        the limit."""
         end = chunk.find(b"\n")
         if end < 0:
             yield from self._keep(chunk)

@@ -88,6 +88,12 @@ class Puppet:
         assert code == 0, answer
         return Puppet(self.stage, answer["agent"]["id"], answer["agent"]["name"])
 
+    async def child(self, task: str = "", *, name: str, **params: Any) -> Puppet:
+        """A child that a person forked under it: quicker, where it does not matter who asks."""
+        params = {"kind": "puppet", "wait": True} | params
+        born = await self.stage.fleet.call("fork", parent=self.id, name=name, task=task, **params)
+        return Puppet(self.stage, born["agent"]["id"], born["agent"]["name"])
+
     async def at_term(self, *lines: dict[str, Any]) -> None:
         """Print these lines when it gets SIGTERM, then leave with 0."""
         await self._answer(await self._order("at_term", [json.dumps(line) for line in lines]))

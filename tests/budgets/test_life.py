@@ -21,8 +21,8 @@ async def test_an_agent_that_used_up_its_tasks_leaves_after_its_children_with_on
     lead: Lead, stage: Stage
 ) -> None:
     top = await lead('tokens = "10k"')
-    child = await top.fork("One", "--max-tasks", "2", "--tokens", "1000", name="child")
-    below = await child.fork(name="below")
+    child = await top.child("One", max_tasks=2, tokens=1000, name="child")
+    below = await child.child(name="below")
     await child.hears("brief", "One")
     await child.say({"fleet": "done", "summary": "first"}, TURN_ENDED)
     await child.becomes("standing")
@@ -49,7 +49,7 @@ async def test_who_replaces_an_agent_has_its_name_what_waited_for_it_and_what_it
     lead: Lead, stage: Stage
 ) -> None:
     top = await lead('tokens = "10k"')
-    child = await top.fork("One", "--max-tasks", "1", "--replace", "--tokens", "1000", name="child")
+    child = await top.child("One", max_tasks=1, replace=True, tokens=1000, name="child")
     await child.hears("brief", "One")
     await stage.fleet.call("instruct", agent="child", text="Two")
     await child.say(usage(300), {"fleet": "done", "summary": "so far"}, TURN_ENDED)
@@ -70,7 +70,7 @@ async def test_who_replaces_an_agent_has_its_name_what_waited_for_it_and_what_it
 
 async def test_an_agent_that_has_nothing_left_is_not_replaced(lead: Lead, stage: Stage) -> None:
     top = await lead('tokens = "10k"')
-    child = await top.fork("One", "--max-tasks", "1", "--replace", "--tokens", "100", name="child")
+    child = await top.child("One", max_tasks=1, replace=True, tokens=100, name="child")
     await child.hears("brief", "One")
     await child.say(usage(100), TURN_ENDED)
     await child.becomes("gone")
@@ -80,7 +80,7 @@ async def test_an_agent_that_has_nothing_left_is_not_replaced(lead: Lead, stage:
 
 async def test_an_agent_that_is_silent_is_left_alone_even_one_that_is_stopped(lead: Lead, stage: Stage) -> None:
     top = await lead()
-    child = await top.fork("Long", name="child")
+    child = await top.child("Long", name="child")
     await child.becomes("working")
     pid = (await child.shown())["pid"]
     os.kill(pid, signal.SIGSTOP)
@@ -110,8 +110,8 @@ async def test_a_task_without_words_is_refused_and_nothing_reaches_the_agent(
 
 async def test_no_secret_is_in_reach_of_an_agent_and_its_shell_has_no_right_of_its_parents(lead: Lead) -> None:
     top = await lead()
-    child = await top.fork(name="child")
-    sibling = await top.fork(name="sibling")
+    child = await top.child(name="child")
+    sibling = await top.child(name="sibling")
     for verb, *words in (("stop", "lead"), ("disband", "lead"), ("disband", "sibling"), ("instruct", "lead", "Hi")):
         refusal = await child.refused(verb, *words)
         assert (refusal["code"], refusal["asked"]) == ("authority", verb)
@@ -129,9 +129,9 @@ async def test_no_secret_is_in_reach_of_an_agent_and_its_shell_has_no_right_of_i
 
 async def test_tree_usage_and_whoami_agree_and_a_branch_is_its_own_and_all_below(lead: Lead, stage: Stage) -> None:
     top = await lead('tokens = "100k"')
-    middle = await top.fork("--tokens", "50k", name="middle")
-    lowest = await middle.fork("--tokens", "20k", name="lowest")
-    other = await top.fork(name="other")
+    middle = await top.child(tokens=50_000, name="middle")
+    lowest = await middle.child(tokens=20_000, name="lowest")
+    other = await top.child(name="other")
     for puppet, tokens in ((top, 1), (middle, 20), (lowest, 300), (other, 4000)):
         await puppet.say(TURN_STARTED, usage(tokens, output=7, cache_read=11, cost=0.25), TURN_ENDED)
     await stage.fleet.until(lambda tree: tree["lead"]["branch"]["input"] == 4321)

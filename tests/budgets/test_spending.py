@@ -16,7 +16,7 @@ async def test_a_budget_that_runs_out_in_a_turn_is_told_at_80_and_cut_at_100_per
     lead: Lead, stage: Stage
 ) -> None:
     parent = await lead('tokens = "100k"')
-    child = await parent.fork("Work", "--tokens", "1000", name="child")
+    child = await parent.child("Work", tokens=1000, name="child")
     await child.hears("brief", "Work")
     await child.say(TURN_STARTED, usage(790, id="1"))
     await child.account("tokens", spent=790)
@@ -52,7 +52,7 @@ async def test_a_turn_that_is_not_held_does_not_start_and_the_last_one_held_is_n
     lead: Lead, stage: Stage
 ) -> None:
     parent = await lead()
-    child = await parent.fork("One", "--turns", "2", name="child")
+    child = await parent.child("One", turns=2, name="child")
     await child.hears("brief", "One")
     await child.say(TURN_ENDED)
     await child.becomes("standing")
@@ -69,8 +69,8 @@ async def test_a_turn_that_is_not_held_does_not_start_and_the_last_one_held_is_n
 
 async def test_a_chain_of_three_that_shares_a_pool_stops_with_the_pool(lead: Lead, stage: Stage) -> None:
     top = await lead('tokens = "100k"')
-    middle = await top.fork("Go", name="middle")
-    lowest = await middle.fork("Go", name="lowest")
+    middle = await top.child("Go", name="middle")
+    lowest = await middle.child("Go", name="lowest")
     await stage.fleet.call("instruct", agent="lead", text="Go")
     for puppet in (top, middle, lowest):
         await puppet.becomes("working")
@@ -92,8 +92,8 @@ async def test_a_parent_that_restarts_stops_or_is_renamed_gets_nothing_back_whil
     lead: Lead, stage: Stage
 ) -> None:
     top = await lead('tokens = "100k"')
-    middle = await top.fork("--tokens", "60k", name="middle")
-    lowest = await middle.fork("--tokens", "30k", name="lowest")
+    middle = await top.child(tokens=60_000, name="middle")
+    lowest = await middle.child(tokens=30_000, name="lowest")
     await lowest.say(usage(1000))
     await lowest.account("tokens", spent=1000)
     before = await stage.fleet.tree()
@@ -111,14 +111,14 @@ async def test_a_parent_that_restarts_stops_or_is_renamed_gets_nothing_back_whil
 
 async def test_no_agent_lifts_what_its_parent_set_for_it(lead: Lead) -> None:
     top = await lead('tokens = "100k"')
-    child = await top.fork("--tokens", "1000", "--children", "3", name="child")
+    child = await top.child(tokens=1000, children=3, name="child")
     assert (await child.refused("grant", "child", "--tokens", "50k"))["code"] == "authority"
     assert (await child.refused("grant", "lead", "--tokens", "9M"))["code"] == "authority"
     assert (await child.refused("restart", "child"))["code"] == "authority"
     refusal = await child.refused("fork", "--kind", "sleep", "--tokens", "1001")
     assert (refusal["field"], refusal["asked"], refusal["held"], refusal["ask"]) == ("tokens", 1001, 1000, "lead")
     # One that names no budget draws on its parent's, it has none without end.
-    below = await child.fork(name="below")
+    below = await child.child(name="below")
     await below.say(usage(1500))
     account = await child.account("tokens", spent=1500)
     assert (account["held"], account["over"]) == (1000, 500)
@@ -132,7 +132,7 @@ async def test_an_agent_that_was_stopped_holds_again_what_it_held_and_not_what_w
     lead: Lead, stage: Stage
 ) -> None:
     top = await lead('tokens = "100k"')
-    child = await top.fork("--tokens", "60k", name="child")
+    child = await top.child(tokens=60_000, name="child")
     await child.say(usage(10_000))
     await child.account("tokens", spent=10_000)
     await stage.fleet.call("stop", agent="child")
@@ -147,9 +147,9 @@ async def test_however_an_agent_ends_what_it_did_not_spend_returns_and_what_it_s
     lead: Lead, stage: Stage, way: str
 ) -> None:
     top = await lead('tokens = "10k", turns = 50')
-    middle = await top.fork("--tokens", "2000", name="middle") if way == "parent" else top
+    middle = await top.child(tokens=2000, name="middle") if way == "parent" else top
     options = ["Work"] if way == "tasks" else []
-    child = await middle.fork(*options, "--tokens", "400", "--turns", "5", "--max-tasks", "1", name="child")
+    child = await middle.child(*options, tokens=400, turns=5, max_tasks=1, name="child")
     await child.say(usage(150, id="1"), usage(150, id="1"))
     match way:
         case "exit 0" | "exit 3":
@@ -186,7 +186,7 @@ async def test_what_is_said_in_the_last_moment_is_booked_and_its_completion_is_n
     lead: Lead, stage: Stage
 ) -> None:
     top = await lead('tokens = "10k"')
-    child = await top.fork("Work", "--tokens", "4000", name="child")
+    child = await top.child("Work", tokens=4000, name="child")
     await child.hears("brief", "Work")
     await child.at_term(usage(700), {"fleet": "done", "summary": "it was done after all"})
     await stage.fleet.call("disband", agent="child")

@@ -11,7 +11,7 @@ from tests.hostile.siege import faults, memory, siege
 #: Prints this for ever.
 FOREVER = "while True:\n    os.write(1, data)\n"
 TURNS = b'{"fleet":"turn","state":"started"}\n{"fleet":"turn","state":"ended"}\n'
-LISTS = 'data = b\'{"fleet":"status","x":[\' + b"[]," * 300000 + b"1]}\\n"\n'
+LISTS = 'data = b\'{"fleet":"status","x":[\' + b"{}," * 300000 + b"1]}\\n"\n'
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ LISTS = 'data = b\'{"fleet":"status","x":[\' + b"[]," * 300000 + b"1]}\\n"\n'
         pytest.param('data = b"a\\n" * 30000\n', "", id="2-byte lines"),
         pytest.param('data = b"a" * 65536\n', "unreadable", id="no line end"),
         pytest.param("data = os.urandom(65536)\n", "", id="noise"),
+        pytest.param('os.dup2(2, 1)\ndata = b"a\\n" * 30000\n', "", id="stderr"),
         pytest.param("data = b'{\"fleet\":1}\\n' * 5000\n", "unreadable", id="garbled lines"),
         pytest.param('data = b\'{"fleet":"usage","scope":"call","input":1}\\n\' * 1000\n', "", id="usage"),
         pytest.param(f"data = {TURNS!r} * 1000\n", "", id="turns"),
