@@ -45,6 +45,7 @@ clean:
 # Installed again when what is to be installed changes; a stamp is only written by a set-up that went through.
 $(STAMP): pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo "Python 3.11 or newer with venv is needed (on Debian: apt install python3-venv)" >&2; exit 1; fi
+	@echo 'setting up $(VENV): a minute or two, once' >&2
 	@if ! $(BIN)/python -c '' 2>/dev/null; then rm -rf $(VENV); $(PYTHON) -m venv $(VENV); fi
 	@$(PIP) --upgrade 'pip>=25.1'
 	@$(PIP) --editable . --group dev

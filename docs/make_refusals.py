@@ -26,7 +26,7 @@ ROWS: dict[Code, tuple[str, str]] = {
     "renamed": ("That is an old name.", "Use the new one, which is in the message."),
     "name": (
         "It can be no name, or an agent has it. One that is stopping has it until it is gone.",
-        "Choose another name: up to 64 characters, no control characters, none of / : *, not like an id (a17).",
+        "Choose another: up to 64 characters, no control ones, none of / : *, no hyphen first, not like an id (a17).",
     ),
     "rights": (
         "The parent does not hold this tool, model, kind, path, variable or switch, so its child cannot.",
@@ -49,7 +49,10 @@ ROWS: dict[Code, tuple[str, str]] = {
         "Disband some, or raise `agents` under `[limits]`.",
     ),
     "rate": (
-        "The caller forked that often within the last minute.",
+        (
+            "The caller's main and all below it forked that often within the last minute; or the caller's changes "
+            "filled the journal too fast (field `journal`)."
+        ),
         "Wait, or raise `forks_per_minute` under `[limits]`.",
     ),
     "state": (

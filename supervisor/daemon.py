@@ -110,7 +110,6 @@ class Daemon:
         nursery.start_soon(self.lag.run, lambda: self.notify.alive(self._status()))
         await nursery.start(reap, self.containment)
         self._set_verbs()
-        await nursery.start(serve, Path(paths.control_socket(str(self.runtime))), self._service())
         # Whatever carries this instance's mark must be found by the next one: not a process before that is on disk.
         await opened.durable.wait()
         for stored in self.projects.stored():
@@ -118,6 +117,8 @@ class Daemon:
                 self.projects.open(stored)
             except JournalError as error:
                 self.projects.fault(stored, error)  # one broken journal is shown; the other projects run
+        # Last: whoever is answered finds the projects there.
+        await nursery.start(serve, Path(paths.control_socket(str(self.runtime))), self._service())
         self._post.ready()
         self.notify.ready(self._status())
 

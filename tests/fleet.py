@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -30,6 +31,18 @@ class RefusedError(Exception):
         self.data: dict[str, Any] = error.get("data") or {}
 
 
+async def connect(path: Path) -> trio.SocketStream:
+    """A connection that waits for its place at the door, as the client's does: trio takes a full queue for one."""
+    door = socket.socket(socket.AF_UNIX)
+    try:
+        await trio.to_thread.run_sync(door.connect, str(path), abandon_on_cancel=True)
+        door.setblocking(False)
+        return trio.SocketStream(trio.socket.from_stdlib_socket(door))
+    except BaseException:
+        door.close()
+        raise
+
+
 class Fleet:
     """One daemon. `at` holds its agents.toml; XDG directories are those of the test's place."""
 
@@ -44,7 +57,7 @@ class Fleet:
 
     async def call(self, method: str, **params: Any) -> Any:
         """One request on a connection of its own. Raises RefusedError."""
-        stream = await trio.open_unix_socket(self.socket)
+        stream = await connect(self.socket)
         async with stream:
             request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"cwd": str(self.at), **params}}
             await stream.send_all(json.dumps(request).encode() + b"\n")
@@ -87,7 +100,7 @@ class Fleet:
     @asynccontextmanager
     async def events(self, since: int | None = None) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """Facts as they are recorded. The first item is always there: what was recorded before."""
-        stream = await trio.open_unix_socket(self.socket)
+        stream = await connect(self.socket)
         async with stream:
             params: dict[str, Any] = {"cwd": str(self.at), "follow": True} | ({} if since is None else {"since": since})
             request = {"jsonrpc": "2.0", "id": 1, "method": "events", "params": params}

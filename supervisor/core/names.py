@@ -24,6 +24,8 @@ def fault(name: str) -> str:
         return "a name must not be empty"
     if name != name.strip():
         return "a name has no white space at its ends"
+    if name.startswith("-"):
+        return "a name does not begin with a hyphen: as a word of a command it would be an option"
     if len(name) > LONGEST:
         return f"a name has at most {LONGEST} characters"
     if any(unicodedata.category(char)[0] == "C" or char in "/:*" for char in name):

@@ -12,7 +12,8 @@ from supervisor.core.spec import Fleet, Restart
 @frozen
 class Stamp:
     """What the core may not read for itself: the wall clock (`at`, Unix seconds, for people only), the next free
-    agent number, the caller's forks within the last minute, and a random number in [0, 1) for jitter."""
+    agent number, the forks of the caller's instance within the last minute, and a random number in [0, 1) for
+    jitter."""
 
     at: float
     number: int = 1

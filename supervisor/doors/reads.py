@@ -20,12 +20,16 @@ from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.changed import Changed
 from supervisor.doors.service import Call
 from supervisor.runtime import transcript, turn
+from supervisor.runtime.containment import marks
+from supervisor.runtime.containment.cell import Containment
 from supervisor.runtime.projects import ACCEPTED, Projects, Room
 
 #: What `logs` shows when no number is given.
 LINES = 40
 #: One answer holds at most so many lines of a transcript, and so many bytes of them.
 MOST_LINES, MOST_BYTES = 10_000, 1024 * 1024
+#: So many processes that are nobody's are named in a fault.
+NAMED = 8
 
 
 class Reads:
@@ -57,7 +61,9 @@ class Reads:
         rooms = list(self._projects.rooms.values())
         if isinstance(call.principal, Agent):
             rooms = [room for room in rooms if room.id == call.principal.project]
-        faults = list(self._projects.faults) if not isinstance(call.principal, Agent) else []
+        faults: list[Plain] = []
+        if not isinstance(call.principal, Agent):
+            faults += [*self._projects.faults, *_unclaimed(self._projects.containment)]
         for room in rooms:
             faults += _garbled(room) + _unkept(room) + _unlimited(room) + _put_off(room)
         shown = [await self._project(room) for room in rooms if room.project.file]
@@ -151,6 +157,17 @@ def _project(room: Room) -> Plain:
         },
         "refused": project.refused + room.desk.unrecorded,
     }
+
+
+def _unclaimed(containment: Containment) -> list[Plain]:
+    """What got away from every sign of whose it is: no agent's end finds it, so a person is told."""
+    pids = containment.unclaimed()
+    if not pids:
+        return []
+    named = ", ".join(f"{pid} {marks.argv0(pid)}".strip() for pid in pids[:NAMED])
+    others = f" and {len(pids) - NAMED} others" if len(pids) > NAMED else ""
+    what = f"no sign says whose these are: {named}{others}; they end with the daemon, or by your own kill"
+    return [{"at": None, "where": "processes", "what": what}]
 
 
 def _garbled(room: Room) -> list[Plain]:

@@ -120,7 +120,7 @@ class Desk:
             # What is left of a budget is asked for: all that is known to be spent must be in the books.
             for flush in tuple(self.gathered.values()):
                 flush()
-        stamp = self._stamp(str(by))
+        stamp = self._stamp(by)
         moment = Moment.of(self.project, stamp)
         refusal = (self._admit_work() if isinstance(request, NEW_WORK) else None) or self._too_much(by)
         decided = refusal or decide(self.project, by, request, moment)
@@ -128,7 +128,7 @@ class Desk:
             return self._refuse(str(by), VERB[type(request)], decided)
         taken = take(self.project, decided, moment)
         if isinstance(request, Fork):
-            self._forks.setdefault(str(by), deque()).append(trio.current_time())
+            self._forks.setdefault(self._instance(by), deque()).append(trio.current_time())
         answer = self._record(str(by), taken, stamp.at)
         if isinstance(by, Agent):
             self._written[str(by)].take(answer.size)
@@ -136,12 +136,12 @@ class Desk:
 
     def plan(self, by: Principal, request: Request) -> list[Fact] | Refusal:
         """What a request would come to, without what follows from it; nothing happens."""
-        return decide(self.project, by, request, Moment.of(self.project, self._stamp(str(by))))
+        return decide(self.project, by, request, Moment.of(self.project, self._stamp(by)))
 
     def observe(self, *facts: Fact) -> Answer:
         """Take what happened."""
         points.reach("observing", facts)
-        stamp = self._stamp("fleet")
+        stamp = self._stamp()
         taken = take(self.project, list(facts), Moment.of(self.project, stamp))
         return self._record("fleet", taken, stamp.at)
 
@@ -149,19 +149,25 @@ class Desk:
         """Put a refusal of a door on record."""
         self._refuse(str(by), verb, refusal)
 
-    def _stamp(self, by: str) -> Stamp:
-        now = trio.current_time()
-        forks = self._forks.get(by)
+    def _instance(self, by: Principal | None) -> str:
+        """Whose forks are counted together: those of a whole instance, so that a chain of agents that each fork one is
+        a loop as well."""
+        node = self.project.agents.get(by.agent) if isinstance(by, Agent) else None
+        return [*self.project.up(node)][-1].id if node is not None else str(by)
+
+    def _stamp(self, by: Principal | None = None) -> Stamp:
+        now, instance = trio.current_time(), self._instance(by)
+        forks = self._forks.get(instance)
         while forks and forks[0] < now - RATE_WINDOW:
             forks.popleft()
         if forks is not None and not forks:
-            del self._forks[by]
+            del self._forks[instance]
         return Stamp(time.time(), self._next_agent(), len(forks or ()), random.random())  # noqa: S311  # jitter, no secret
 
     def _refuse(self, by: str, verb: str, refusal: Refusal) -> Answer:
         fact = self._refusals.take(by, verb, refusal)
         if fact is not None:
-            self._record(by, take(self.project, [fact], Moment.of(self.project, self._stamp(by))), time.time())
+            self._record(by, take(self.project, [fact], Moment.of(self.project, self._stamp())), time.time())
         return Answer(refusal=refusal)
 
     def _too_much(self, by: Principal) -> Refusal | None:

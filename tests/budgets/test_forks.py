@@ -96,6 +96,20 @@ async def test_forks_of_one_caller_are_bounded_in_a_minute_however_they_differ(l
     assert size(stage.project / "journal.jsonl") - before < 5 * 2500 + 20_000
 
 
+async def test_a_chain_of_agents_that_each_fork_is_counted_as_one_loop(lead: Lead, stage: Stage) -> None:
+    top = await lead()
+    toml = (stage.room / "agents.toml").read_text().replace("forks_per_minute = 100000", "forks_per_minute = 3")
+    await stage.fleet.up(toml)
+    two = await top.fork(name="two")
+    three = await two.fork(name="three")
+    four = await three.fork(name="four")
+    for puppet in (four, two, top):
+        refusal = await puppet.refused("fork", "--kind", "sleep")
+        assert (refusal["code"], refusal["held"], refusal["used"]) == ("rate", 3, 3)
+    # What an agent does in a loop is not held against the person, who has an allowance of one's own.
+    await stage.fork(parent="four")
+
+
 async def test_refusals_that_all_differ_are_counted_and_not_all_written_down(lead: Lead, stage: Stage) -> None:
     top = await lead()
     before = size(stage.project / "journal.jsonl")

@@ -112,6 +112,7 @@ def test_a_name_is_free_again_when_its_agent_is_gone_and_still_means_the_last_wh
     [
         ("", "empty"), (" x", "white space"), ("x" * 65, "64"), ("a\u200bb", "control"), ("a\x1b[31m", "control"),
         ("\ud800", "control"), ("a*", "/ : *"), ("a1", "id"), ("A999", "id"), ("Person", "own"),
+        ("--all", "option"), ("-", "option"),
     ],
 )  # fmt: skip
 def test_what_can_be_no_name(name: str, why: str) -> None:

@@ -70,7 +70,7 @@ async def test_refusals_timeouts_and_bugs_reach_the_caller_as_what_they_are(tmp_
         assert refused.error.code == wire.REFUSED
         assert refused.error.data == {
             "code": "budget", "message": "too much", "field": "tokens",
-            "asked": 5, "held": 3, "used": None, "reserved": None, "ask": "lead",
+            "asked": 5, "held": 3, "used": None, "reserved": None, "ask": "lead", "holder": "",
         }  # fmt: skip
         codes = []
         for verb, params in (("stop", {"agent": "lead", "timeout": 5}), ("usage", {}), ("config", {})):

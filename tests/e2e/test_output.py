@@ -27,7 +27,9 @@ def cpu(pid: int) -> int:
 async def test_what_is_printed_while_ending_is_kept_to_the_last_byte(stage: Stage) -> None:
     text = (
         "def last(*_):\n"
-        "    for number in range(2000): os.write(1, b'late %d\\n' % number); os.write(2, b'error %d\\n' % number)\n"
+        # As much as the kernel takes at once, so that all of it is still to be read when the program has ended.
+        "    os.write(1, b''.join(b'late %d\\n' % number for number in range(12000)))\n"
+        "    os.write(2, b''.join(b'error %d\\n' % number for number in range(4000)))\n"
         "    os.write(1, b'no newline'); os._exit(0)\n"
         "signal.signal(signal.SIGTERM, last)\nprint('on', flush=True)\ntime.sleep(1000)\n"
     )
@@ -35,10 +37,10 @@ async def test_what_is_printed_while_ending_is_kept_to_the_last_byte(stage: Stag
     lead = (await stage.standing("lead"))["lead"]
     await stage.said(lead["id"], "on")
     await stage.fleet.call("stop", agent="lead")
-    lines = b"".join(b"late %d\n" % number for number in range(2000))
-    assert stage.printed(lead["id"]) == b"on\n" + lines + b"no newline"
+    late = b"".join(b"late %d\n" % number for number in range(12000))
+    assert stage.printed(lead["id"]) == b"on\n" + late + b"no newline"
     errors = stage.transcript(lead["id"]).with_name("stderr.log").read_bytes()
-    assert errors == lines.replace(b"late", b"error")
+    assert errors == b"".join(b"error %d\n" % number for number in range(4000))
     assert (await stage.fleet.tree())["lead"]["last"] == "no newline"
 
 

@@ -1,5 +1,5 @@
-"""Programs that do their worst at a door. Each takes the socket's path as its first word. They are text: an attacker is
-a process of its own."""
+"""Programs that do their worst at a door. Each takes the path of the socket and that of the project's file. They are
+text: an attacker is a process of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def swallow(one):
 def begin(work, *given):
     threading.Thread(target=work, args=given, daemon=True).start()
 def line(method, **params):
-    params["project"] = "t"
+    params["project"] = sys.argv[2]
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\\n"
 """
 

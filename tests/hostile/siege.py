@@ -4,7 +4,6 @@ its memory is watched."""
 from __future__ import annotations
 
 import json
-import socket
 import statistics
 import subprocess
 import sys
@@ -72,20 +71,11 @@ async def faults(fleet: Fleet, *words: str) -> list[str]:
     """What `status` shows of faults, once all of these words stand in it."""
     with trio.fail_after(20):
         while True:
-            found = await trio.to_thread.run_sync(_faults, fleet)
-            if all(any(word in line for line in found) for word in words):
-                return found
+            found = (await fleet.call("status"))["faults"]
+            shown = [f"{fault['where']}: {fault['what']}" for fault in found]
+            if all(any(word in line for line in shown) for word in words):
+                return shown
             await trio.lowlevel.checkpoint()
-
-
-def _faults(fleet: Fleet) -> list[str]:
-    """Asked as the client does, which waits for its place at the door: trio's sockets do not."""
-    with socket.socket(socket.AF_UNIX) as door:
-        door.connect(str(fleet.socket))
-        door.sendall(b'{"jsonrpc":"2.0","id":1,"method":"status","params":{}}\n')
-        with door.makefile("rb") as answers:
-            shown = json.loads(answers.readline())["result"]["faults"]
-    return [f"{fault['where']}: {fault['what']}" for fault in shown]
 
 
 class Attacker:

@@ -13,11 +13,15 @@ import pytest
 import trio
 
 from tests.e2e.stage import Stage, project
-from tests.fleet import RefusedError
+from tests.fleet import RefusedError, connect
 from tests.hostile import attacks
 from tests.hostile.siege import Attacker, faults, siege
 
 STATUS = b'{"jsonrpc":"2.0","id":1,"method":"status","params":{}}\n'
+
+
+def attacker_of(stage: Stage, program: str) -> Attacker:
+    return Attacker(attacks.CONNECT + program, str(stage.fleet.socket), str(stage.room / "agents.toml"))
 
 
 @pytest.fixture
@@ -41,14 +45,14 @@ async def quiet(stage: Stage) -> Stage:
     ],
 )
 async def test_nobody_keeps_others_out(quiet: Stage, program: str, seen: str) -> None:
-    with Attacker(attacks.CONNECT + program, str(quiet.fleet.socket)):
+    with attacker_of(quiet, program):
         async with siege(quiet.fleet):
             pass
         await faults(quiet.fleet, seen)
 
 
 async def test_a_line_of_two_gigabytes_is_refused_once_in_passing(quiet: Stage) -> None:
-    with Attacker(attacks.CONNECT + attacks.TWO_GIGABYTES, str(quiet.fleet.socket)) as attacker:
+    with attacker_of(quiet, attacks.TWO_GIGABYTES) as attacker:
         async with siege(quiet.fleet, growth=16 * 1024 * 1024):
             pass
         first, second = json.loads(await attacker.line()), json.loads(await attacker.line())
@@ -68,10 +72,7 @@ signal.pause()
 async def test_followers_by_the_hundred_cost_no_one_anything_and_who_does_not_read_is_dropped(stage: Stage) -> None:
     await stage.fleet.up(project(stage.python("wordy", WORDY)))
     with ExitStack() as stack:
-        attackers = [
-            stack.enter_context(Attacker(attacks.CONNECT + attacks.FOLLOWERS, str(stage.fleet.socket)))
-            for _ in range(3)
-        ]
+        attackers = [stack.enter_context(attacker_of(stage, attacks.FOLLOWERS)) for _ in range(3)]
         for attacker in attackers:
             assert await attacker.line() == "following"
         async with siege(stage.fleet, growth=64 * 1024 * 1024), stage.fleet.events() as events:
@@ -86,10 +87,8 @@ async def test_followers_by_the_hundred_cost_no_one_anything_and_who_does_not_re
 
 
 async def test_what_one_asks_at_once_is_answered_in_order_or_refused(quiet: Stage) -> None:
-    lines = b"".join(
-        b'{"jsonrpc":"2.0","id":%d,"method":"whoami","params":{"project":"t"}}\n' % number for number in range(10_000)
-    )
-    stream = await trio.open_unix_socket(str(quiet.fleet.socket))
+    lines = b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"whoami"}\n' % number for number in range(10_000))
+    stream = await connect(quiet.fleet.socket)
     answers: list[dict[str, Any]] = []
     async with stream, trio.open_nursery() as nursery:
         nursery.start_soon(stream.send_all, lines)
@@ -104,7 +103,7 @@ async def test_what_one_asks_at_once_is_answered_in_order_or_refused(quiet: Stag
 
 
 async def test_what_is_no_request_of_ours_changes_nothing_and_leaves_the_connection_usable(quiet: Stage) -> None:
-    stream = await trio.open_unix_socket(str(quiet.fleet.socket))
+    stream = await connect(quiet.fleet.socket)
     async with stream:
         for line in attacks.NONSENSE:
             await stream.send_all(b"\n" + line + b"\n" + STATUS)
@@ -187,7 +186,7 @@ signal.pause()
 async def test_a_transcript_of_millions_of_lines_is_shown_in_part_and_holds_up_no_one(stage: Stage) -> None:
     await stage.fleet.up(project(stage.python("loud", LOUD), '[agents.loud]\nkind = "loud"\n'))
     await stage.fleet.until(lambda tree: tree["loud"]["last"] == "the last")
-    with Attacker(attacks.CONNECT + attacks.ALL_LINES, str(stage.fleet.socket)):
+    with attacker_of(stage, attacks.ALL_LINES):
         async with siege(stage.fleet, growth=96 * 1024 * 1024):
             pass
     found = (await stage.fleet.call("logs", agent="loud", lines=100_000_000))["lines"]

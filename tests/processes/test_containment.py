@@ -221,6 +221,7 @@ async def test_an_orphan_that_shows_nothing_is_told_and_ends_with_the_containmen
     await leader.wait()
     if stage.containment.tier == "cgroup":
         assert stage.cell().living(), "its cgroup tells"
+        assert stage.containment.unclaimed() == ()
     else:
         assert stage.containment.unclaimed() == (pid,)
         stage.containment.close()

@@ -110,8 +110,9 @@ async def busy(service: Service) -> None:
 
 
 def amiss(processes: list[Process], tree: dict[str, dict[str, Any]], wanted: Wanted) -> str:
-    """What is not as it should be; "" if nothing. `processes` lived before and after the tree was looked at, without the
-    machinery around the daemon. The forker's children may come and go: a task on its way is handed again."""
+    """What is not as it should be; "" if nothing. `processes` lived before and after the tree was looked at, and are
+    not of the machinery around the daemon. (The forker's children may come and go: a task on its way is handed
+    again.)"""
     living = {name: agent for name, agent in tree.items() if agent["state"] != "gone"}
     if wrong := (wanted.names - living.keys()) | (wanted.gone & living.keys()):
         return f"missing, or there and not wanted: {sorted(wrong)}"

@@ -62,6 +62,9 @@ class Cgroups(Subreaper):
         # An agent may make cgroups of its own in its `self`; the agent's name stands before that.
         return (inner[: inner.index(OWN)] if OWN in inner else inner)[-1]
 
+    def unclaimed(self) -> tuple[int, ...]:
+        return tuple(pid for pid in super().unclaimed() if self.agent_of(pid) is None)
+
     def close(self) -> None:
         super().close()
         self.watch.close()
