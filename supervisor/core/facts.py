@@ -13,6 +13,8 @@ from supervisor.core.ledger import Report
 from supervisor.core.spec import Fleet, Spec
 
 Outcome = Literal["ok", "error", "aborted"]
+#: Why a provider takes no more for now.
+Limit = Literal["rate", "quota", "auth", "overload"]
 Sort = Literal["brief", "task", "digest"]
 Away = Literal["stopped", "gone"]
 Cause = Literal[
@@ -164,12 +166,14 @@ class Starting:
 
 @frozen
 class Started:
-    """The process is there. `start` is its start time in clock ticks since boot (/proc/PID/stat field 22)."""
+    """The process is there. `start` is its start time in clock ticks since boot (/proc/PID/stat field 22). `credential`
+    tells logins apart without saying anything of them ("" where it is not known)."""
 
     agent: str
     run: int
     pid: int
     start: int
+    credential: str = ""
 
 
 @frozen
@@ -253,11 +257,13 @@ class TurnEnded:
 
 @frozen
 class Spent:
-    """Usage, in the order it was reported."""
+    """Usage, in the order it was reported. `incomplete` counts the model calls that began and of which no whole report
+    came: what is known of them is booked, and is less than the bill."""
 
     agent: str
     run: int
     reports: tuple[Report, ...]
+    incomplete: int = 0
 
 
 @frozen
@@ -283,12 +289,26 @@ class Said:
 
 @frozen
 class Blocked:
-    """The agent waits on a person or another agent."""
+    """The agent waits on a person or another agent. `prompt` names what `approve` and `deny` answer ("" where a text
+    answers)."""
 
     agent: str
     run: int
     on: str
     question: str = ""
+    prompt: str = ""
+
+
+@frozen
+class Limited:
+    """The agent's provider takes no more for now, as its program says: `until` in Unix seconds, None where it is not
+    named; `text` is the program's own."""
+
+    agent: str
+    run: int
+    sort: Limit
+    until: float | None = None
+    text: str = ""
 
 
 @frozen
@@ -419,6 +439,6 @@ class Forgotten:
 Fact = (
     Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
     | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
-    | Spoke | Said | Blocked | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
+    | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
     | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

@@ -18,12 +18,14 @@ Wall = Literal["mains", "instance", "project"]
 @frozen
 class KindSpec:
     """A program an agent can be. `protocol` names the module under `kinds/` that speaks with it; `command` is
-    argv, empty for a kind that knows its own."""
+    argv, empty for a kind that knows its own. `once` is a program that does one task and ends: its agent stands by
+    without a process."""
 
     name: str
     protocol: str
     command: tuple[str, ...] = ()
     stdio: Stdio = "socket"
+    once: bool = False
 
 
 @frozen

@@ -26,6 +26,15 @@ class Launch:
 
 
 @frozen
+class Reopening:
+    """`argv` opens the conversation in a terminal, () where there is no way; `file` is where the program keeps it, with
+    `~` and `*` as a shell has them, "" where it keeps none."""
+
+    argv: tuple[str, ...] = ()
+    file: str = ""
+
+
+@frozen
 class Seat:
     """Who a run is, for its program: what `whoami` answers, as plain values, and where its conversation is kept.
 
@@ -52,17 +61,8 @@ def too_long(seat: Seat, size: int) -> Garbled:
     return garbled(seat, size, f"a line of {size} bytes; the limit is {LINE_LIMIT}")
 
 
-class Conversation(Protocol):
-    """One run's dialogue with its program, sans-IO. The host feeds complete lines (without the newline) and
-    writes whatever `outgoing` returns after every call."""
-
-    @property
-    def polite(self) -> bool:
-        """Whether the program is known to leave when its stdin ends; one that is not gets its SIGTERM at once."""
-
-    def open(self) -> list[Fact]:
-        """The process is there: queue what must be said first. Returns what is known by that alone, such as
-        `Ready` of a program that takes input as soon as it runs."""
+class Reader(Protocol):
+    """What a program prints, as facts."""
 
     def read(self, line: bytes) -> list[Fact]:
         """One line of stdout. Never raises: an unreadable line is a `Garbled` fact."""
@@ -71,6 +71,27 @@ class Conversation(Protocol):
         """A line of more than `LINE_LIMIT` bytes, of which only the first are there: nothing where nobody needs it,
         else a `Garbled` fact."""
 
+    def ended(self) -> list[Fact]:
+        """stdout is at its end: the facts that only then are known (a torn last line, a call without a report)."""
+
+
+class Conversation(Reader, Protocol):
+    """One run's dialogue with its program, sans-IO. The host feeds complete lines (without the newline) and
+    writes whatever `outgoing` returns after every call."""
+
+    @property
+    def polite(self) -> bool:
+        """Whether the program is known to leave when its stdin ends; one that is not gets its SIGTERM at once."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the program needs the end of its stdin, once it has what is queued, to begin: one that does a task
+        and ends."""
+
+    def open(self) -> list[Fact]:
+        """The process is there: queue what must be said first. Returns what is known by that alone, such as
+        `Ready` of a program that takes input as soon as it runs."""
+
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Queue texts for the program: starts a turn when idle, joins the running one otherwise. `words` is the
         agent's introduction (who it is, what it holds), "" once it has been said."""
@@ -78,11 +99,11 @@ class Conversation(Protocol):
     def interrupt(self) -> None:
         """Queue what cuts the running turn."""
 
+    def answer(self, prompt: str, *, allow: bool) -> None:
+        """Queue the person's answer to a `Blocked.prompt` of this run; one that is not open any more is passed over."""
+
     def close(self) -> None:
         """Queue the polite way to stop; the host closes stdin after it."""
-
-    def ended(self) -> list[Fact]:
-        """stdout is at its end: the facts that only then are known (a torn last line)."""
 
     def outgoing(self) -> bytes:
         """Take what is queued for the program's stdin."""
@@ -97,9 +118,25 @@ class Kind(Protocol):
     #: A complete line without these bytes is plain output, of which only the last one of many need be read; b"" where
     #: every line matters. So a host looks for it in a whole chunk before it takes lines apart.
     mark: bytes
+    #: the program does one task and ends (`KindSpec.once`)
+    once: bool
+    #: Names in the person's environment that the program needs of its own, such as keys and places; `*` at an end is
+    #: any rest. A grant's `env` that names nothing of it takes it away.
+    env: tuple[str, ...]
+    #: Those of `env` whose values tell one login from another.
+    credential: tuple[str, ...]
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         """argv and environment of a run."""
 
     def converse(self, seat: Seat) -> Conversation:
         """A new dialogue for one run."""
+
+    def recorded(self, seat: Seat) -> Reader:
+        """Reads what a program of this kind printed once, in any of its modes, to the same books as a live run."""
+
+    def unenforced(self, seat: Seat) -> tuple[str, ...]:
+        """What of its grant the program itself does not hold the agent to, a sentence each."""
+
+    def reopen(self, kind: KindSpec, seat: Seat) -> Reopening:
+        """How a person goes on with the conversation by hand."""

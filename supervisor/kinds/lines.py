@@ -15,7 +15,7 @@ from supervisor.core.ledger import Report, Scope, Usage
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import fields
 from supervisor.kinds.fields import LineError
-from supervisor.kinds.kind import Launch, Seat, garbled, too_long
+from supervisor.kinds.kind import Launch, Reader, Reopening, Seat, garbled, too_long
 
 #: Our lines are told by their first key, before anything is decoded.
 OURS = re.compile(rb'\s*\{\s*"fleet"\s*:')
@@ -83,6 +83,13 @@ class LinesConversation:
 
     def interrupt(self) -> None:
         self._say({"fleet": "interrupt"})
+
+    @property
+    def finished(self) -> bool:
+        return False
+
+    def answer(self, prompt: str, *, allow: bool) -> None:
+        """Status lines know no prompts: a question is answered by a text."""
 
     def close(self) -> None:
         """The end of its stdin is the polite word to stop; there is no other."""
@@ -239,12 +246,30 @@ class Lines:
     name = "lines"
     interruptible = True
     mark = b'"fleet"'
+    once = False
+    env = ("*",)
+    credential = ()
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         return Launch(kind.command, environment(seat))
 
     def converse(self, seat: Seat) -> LinesConversation:
         return LinesConversation(seat)
+
+    def recorded(self, seat: Seat) -> Reader:
+        return LinesConversation(seat)
+
+    def unenforced(self, seat: Seat) -> tuple[str, ...]:
+        return unheld(seat)
+
+    def reopen(self, kind: KindSpec, seat: Seat) -> Reopening:
+        return Reopening()
+
+
+def unheld(seat: Seat) -> tuple[str, ...]:
+    """The program is told its tools and its model; nothing else makes it keep to them."""
+    told = {"tools": seat.tools is not None, "model": bool(seat.spec.model)}
+    return tuple(f"`{right}` is told to the program, which has to keep to it itself" for right in told if told[right])
 
 
 def environment(seat: Seat) -> tuple[tuple[str, str], ...]:

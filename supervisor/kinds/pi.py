@@ -1,281 +1,12 @@
-"""The kind `pi`: the agent CLI pi in RPC mode, JSON lines both ways.
-
-It must book a model call once, from the line that ends it: pi repeats the same usage in four other kinds of
-line. It never moves the person's own pi: login, settings, skills and AGENTS.md are where pi reads them."""
+"""The kind `pi`: the agent CLI pi in RPC mode, as the person installed and configured it. It never moves the person's
+own pi: login, settings, skills and AGENTS.md are where pi reads them."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-
-from supervisor.core.facts import Blocked, Fact, Input, Outcome, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
-from supervisor.core.ledger import Report, Usage
 from supervisor.core.spec import KindSpec
-from supervisor.kinds import fields, pi_lines
-from supervisor.kinds.fields import LineError
-from supervisor.kinds.kind import Launch, Seat, garbled, too_long
-
-_SYSTEM = b'{"type":"message_end","message":{"role":"system"'
-_ANSWER = b'{"type":"message_end","message":{"role":"assistant"'
-#: Asked for at a resume, for what it may add to the books: a conversation too long to be read adds nothing.
-_MESSAGES = b'"command":"get_messages"'
-#: What is only shown to people.
-_SHOWN = frozenset({"tool_execution_start", "auto_retry_start", "extension_error"})
-#: Said before a text that was given to a pi which ended before it was seen to begin with it.
-_AGAIN = "[fleet: given again, because your process ended before it was seen to begin with this]\n"
-#: What pi refuses a text with while it rewrites its conversation; the text is then said again afterwards.
-_COMPACTING = "compaction is in progress"
-
-
-class PiConversation:
-    """One run's dialogue with pi."""
-
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
-        self._number = 0
-        self._queue: list[bytes] = []
-        #: texts that pi has not yet answered for, by the id of their command
-        self._sent: dict[str, tuple[str, list[str]]] = {}
-        #: texts that wait for the end of a compaction
-        self._held: list[tuple[str, list[str]]] = []
-        self._dialogs: set[str] = set()
-        self._ready = self._running = self._settled = self._cut = self._compacting = False
-        self._stop = self._text = self._error = self._refused = ""
-
-    # --- what the host calls
-
-    @property
-    def polite(self) -> bool:
-        return True
-
-    def open(self) -> list[Fact]:
-        self._command("get_state")
-        return []
-
-    def read(self, line: bytes) -> list[Fact]:
-        kind = pi_lines.kind(line)
-        if kind and (kind not in _READERS or line.startswith(_SYSTEM)):
-            return []
-        try:
-            said = fields.decode(line)
-            reader = _READERS.get(fields.words(said, "type"))
-            return reader(self, said) if reader else []
-        except LineError as error:
-            return [garbled(self._seat, len(line), str(error))]
-
-    def overlong(self, head: bytes, size: int) -> list[Fact]:
-        """The messages of a whole run stand in one line at its end, each of which had its own before."""
-        if _MESSAGES in head[:100]:
-            return []
-        kind = pi_lines.kind(head)
-        told = kind == "message_end" and not head.startswith(_ANSWER)
-        if kind and (kind not in _READERS or kind in _SHOWN or told):
-            return []
-        return [too_long(self._seat, size)]
-
-    def hand(self, inputs: tuple[Input, ...], words: str) -> None:
-        """All texts are one prompt, in their order: a prompt for each would cost a model call for each."""
-        texts = [_AGAIN + item.text if item.again else item.text for item in inputs]
-        if texts:
-            self._prompt("\n\n".join([words, *texts] if words else texts), [item.id for item in inputs])
-
-    def interrupt(self) -> None:
-        """An abort alone would go on with what is queued."""
-        for dialog in sorted(self._dialogs):
-            self._say({"type": "extension_ui_response", "id": dialog, "cancelled": True})
-        self._dialogs.clear()
-        if self._running or self._sent:
-            self._cut = True
-            self._command("clear_queue")
-            self._command("abort")
-
-    def close(self) -> None:
-        """pi leaves in order when its stdin ends, and ends its tools before."""
-
-    def ended(self) -> list[Fact]:
-        return []
-
-    def outgoing(self) -> bytes:
-        queued, self._queue = b"".join(self._queue), []
-        return queued
-
-    # --- what is said to pi
-
-    def _say(self, command: Mapping[str, object]) -> None:
-        self._queue.append(json.dumps(command).encode() + b"\n")
-
-    def _command(self, kind: str, **more: str) -> str:
-        self._number += 1
-        name = f"fleet-{self._number}"
-        self._say({"id": name, "type": kind, **more})
-        return name
-
-    def _prompt(self, text: str, names: list[str]) -> None:
-        if self._compacting:
-            self._held.append((text, names))
-            return
-        # Said this way a text starts a turn when pi is idle and joins the running one when it is not; pi's
-        # own `steer` would be queued when idle, and start nothing.
-        self._sent[self._command("prompt", message=text, streamingBehavior="steer")] = (text, names)
-
-    # --- what pi says, a reader a type
-
-    def _agent_start(self, _said: dict[str, object]) -> list[Fact]:
-        if self._cut:  # the interruption came before the run that it was meant for
-            self._command("abort")
-        self._settled = False
-        if self._running:  # each automatic retry starts again
-            return []
-        self._running = True
-        return [*self._read(*self._sent.values()), TurnStarted(self._seat.agent, self._seat.run)]
-
-    def _read(self, *sent: tuple[str, list[str]]) -> list[Fact]:
-        """These are with the model from now on; said once."""
-        names = tuple(given.pop(0) for _, given in sent for _ in range(len(given)))
-        return [Read(self._seat.agent, self._seat.run, names)] if names else []
-
-    def _message_end(self, said: dict[str, object]) -> list[Fact]:
-        message = pi_lines.member(said, "message")
-        role = fields.words(message, "role")
-        if role != "assistant":
-            # A tool that asked a model itself tells what it used; no other line of pi books that.
-            return self._spent(message, f"tool:{message.get('toolCallId')}") if "usage" in message else []
-        stop, error = fields.words(message, "stopReason"), fields.words(message, "errorMessage")
-        text = pi_lines.text(message)
-        facts = self._book(pi_lines.answer(message))
-        self._stop, self._error, self._text = stop, error, text or self._text
-        return facts + self._spoke(text)
-
-    def _spent(self, holder: Mapping[str, object], name: str) -> list[Fact]:
-        return self._book(pi_lines.call(holder, name))
-
-    def _book(self, *reports: Report | None) -> list[Fact]:
-        told = tuple(report for report in reports if report is not None)
-        return [Spent(self._seat.agent, self._seat.run, told)] if told else []
-
-    def _entry(self, said: dict[str, object]) -> list[Fact]:
-        """What pi asked of a model by itself, such as to keep a prompt cached, stands in no message."""
-        entry = pi_lines.member(said, "entry")
-        return self._spent(entry, f"entry:{entry.get('id')}") if entry.get("type") == "usage" else []
-
-    def _show(self, said: dict[str, object]) -> list[Fact]:
-        return self._spoke(pi_lines.told(said))
-
-    def _compaction_start(self, _said: dict[str, object]) -> list[Fact]:
-        self._compacting = True
-        return self._spoke("compacting its conversation")
-
-    def _compaction_end(self, said: dict[str, object]) -> list[Fact]:
-        self._compacting = False
-        self._release()
-        result = said.get("result")
-        if isinstance(result, dict) and isinstance(result.get("usage"), dict):
-            name = f"compaction:{result.get('firstKeptEntryId')}:{result.get('tokensBefore')}"
-            return self._spent(result, name)
-        return []
-
-    def _release(self) -> None:
-        held, self._held = self._held, []
-        for text, names in held:
-            self._prompt(text, names)
-
-    def _agent_settled(self, said: dict[str, object]) -> list[Fact]:
-        aborted = said.get("aborted") is True or self._stop == "aborted"
-        self._stop = "aborted" if aborted else self._stop
-        self._settled = True
-        return self._end()
-
-    def _end(self) -> list[Fact]:
-        """The turn is over, unless a run is on, or a text on its way that begins the next one at once."""
-        if self._sent or self._held or (self._running and not self._settled):
-            return []
-        self._command("get_session_stats")
-        outcome: Outcome = "ok"
-        error = self._refused or self._error
-        if self._stop == "aborted":
-            outcome = "aborted"
-        elif error or self._stop == "error":
-            outcome, error = "error", error or "the model call failed"
-        ended = TurnEnded(self._seat.agent, self._seat.run, outcome, text=self._text, error=error)
-        self._running = self._settled = self._cut = False
-        self._stop = self._text = self._error = self._refused = ""
-        return [ended]
-
-    def _dialog(self, said: dict[str, object]) -> list[Fact]:
-        method = fields.words(said, "method")
-        shown = " ".join(filter(None, (fields.words(said, "title"), fields.words(said, "message"))))
-        if method == "notify":
-            return self._spoke(shown)
-        if method not in {"select", "confirm", "input", "editor"}:
-            return []
-        if "timeout" not in said:  # pi answers those with one itself
-            self._dialogs.add(fields.words(said, "id"))
-        return [Blocked(self._seat.agent, self._seat.run, on="person", question=shown)]
-
-    def _spoke(self, text: str) -> list[Fact]:
-        last = fields.last_line(text)
-        return [Spoke(self._seat.agent, self._seat.run, last)] if last else []
-
-    # --- pi's answers to our commands
-
-    def _response(self, said: dict[str, object]) -> list[Fact]:
-        command, good = fields.words(said, "command"), said.get("success") is True
-        if command == "prompt":
-            return self._answered(said, good=good)
-        if command == "parse":
-            raise LineError("pi could not read a line of ours")
-        data = said.get("data")
-        if not good or not isinstance(data, dict):
-            return []
-        if command == "get_state" and not self._ready:
-            self._ready = True
-            session, model = fields.words(data, "sessionId"), pi_lines.model(data.get("model"))
-            # A conversation that was killed before its first answer is not kept.
-            fresh = data.get("messageCount") == 0
-            if self._seat.resume and not fresh:
-                self._command("get_messages")
-            return [Ready(self._seat.agent, self._seat.run, session=session, model=model, fresh=fresh, tells=True)]
-        if command == "get_messages":
-            return self._book(*pi_lines.remembered(data))
-        if command == "get_session_stats":
-            percent = pi_lines.context(data.get("contextUsage"))
-            return self._book(Report("call", Usage(), context=percent) if percent is not None else None)
-        if command == "clear_queue":
-            dropped = len(self._held) + sum(len(part) for part in data.values() if isinstance(part, list))
-            self._held.clear()
-            self._refused = f"{dropped} queued texts were dropped unread" if dropped else self._refused
-        return []
-
-    def _answered(self, said: dict[str, object], *, good: bool) -> list[Fact]:
-        sent = self._sent.pop(fields.words(said, "id"), None)
-        if sent is None:
-            return []
-        if good:
-            data = said.get("data")
-            # A command of pi's own starts no run, so none will settle.
-            handled = isinstance(data, dict) and data.get("disposition") == "handled"
-            return [*self._read(sent), *(self._end() if handled else [])]
-        error = fields.words(said, "error")
-        if _COMPACTING in error:
-            self._held.append(sent)
-            if not self._compacting:
-                self._release()
-            return []
-        self._refused = error or "pi refused the text"
-        return self._end()
-
-
-_READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] = {
-    "response": PiConversation._response,
-    "agent_start": PiConversation._agent_start,
-    "message_end": PiConversation._message_end,
-    "entry_appended": PiConversation._entry,
-    "compaction_start": PiConversation._compaction_start,
-    "compaction_end": PiConversation._compaction_end,
-    "agent_settled": PiConversation._agent_settled,
-    "extension_ui_request": PiConversation._dialog,
-    **dict.fromkeys(_SHOWN, PiConversation._show),
-}
+from supervisor.kinds import pi_lines
+from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.pi_talk import PiConversation
 
 
 class Pi:
@@ -284,6 +15,9 @@ class Pi:
     name = "pi"
     interruptible = True
     mark = b""
+    once = False
+    env = ("PI_*", "*_API_KEY", "*_BASE_URL")
+    credential = ("PI_CODING_AGENT_DIR", "*_API_KEY")
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         session = ("--session-id", seat.session) if seat.session else ()
@@ -294,6 +28,16 @@ class Pi:
 
     def converse(self, seat: Seat) -> PiConversation:
         return PiConversation(seat)
+
+    def recorded(self, seat: Seat) -> Reader:
+        return PiConversation(seat)
+
+    def unenforced(self, seat: Seat) -> tuple[str, ...]:
+        return ()
+
+    def reopen(self, kind: KindSpec, seat: Seat) -> Reopening:
+        argv = (*(kind.command or ("pi",)), "--session-id", seat.session) if seat.session else ()
+        return Reopening(argv, f"~/.pi/agent/sessions/*/*_{seat.session}.jsonl" if seat.session else "")
 
 
 PI = Pi()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from supervisor.core.spec import KindSpec
-from supervisor.kinds.kind import Launch, Seat
-from supervisor.kinds.lines import LinesConversation, environment
+from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.lines import LinesConversation, environment, unheld
 
 #: Started by its path and without the site directory (-I -S): it needs nothing but the standard library.
 PROGRAM = __file__.removesuffix("kinds/scripted.py") + "scripted/__main__.py"
@@ -18,10 +18,22 @@ class Scripted:
     name = "scripted"
     interruptible = True
     mark = b'"fleet"'
+    once = False
+    env = ("*",)
+    credential = ()
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         argv = kind.command or (sys.executable, "-I", "-S", PROGRAM)
         return Launch(argv, (*environment(seat), ("FLEET_INSTRUCTIONS", seat.spec.instructions)))
+
+    def recorded(self, seat: Seat) -> Reader:
+        return LinesConversation(seat)
+
+    def unenforced(self, seat: Seat) -> tuple[str, ...]:
+        return unheld(seat)
+
+    def reopen(self, kind: KindSpec, seat: Seat) -> Reopening:
+        return Reopening()
 
     def converse(self, seat: Seat) -> LinesConversation:
         return LinesConversation(seat, at_once=False)

@@ -9,7 +9,8 @@ from attrs import evolve
 
 from supervisor.core.facts import Blocked, Fact, Garbled, Read, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.spec import KindSpec, Spec
-from supervisor.kinds.pi import PI, PiConversation
+from supervisor.kinds.pi import PI
+from supervisor.kinds.pi_talk import PiConversation
 from tests.kinds.drive import SEAT, booked, only, seat, task
 
 KIND = KindSpec("pi", "pi")
