@@ -247,8 +247,8 @@ class Lines:
     interruptible = True
     mark = b'"fleet"'
     once = False
-    env = ("*",)
-    credential = ()
+    env: tuple[str, ...] = ("*",)
+    credential: tuple[str, ...] = ()
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         return Launch(kind.command, environment(seat))

@@ -16,8 +16,8 @@ class Pi:
     interruptible = True
     mark = b""
     once = False
-    env = ("PI_*", "*_API_KEY", "*_BASE_URL")
-    credential = ("PI_CODING_AGENT_DIR", "*_API_KEY")
+    env: tuple[str, ...] = ("PI_*", "*_API_KEY", "*_BASE_URL")
+    credential: tuple[str, ...] = ("PI_CODING_AGENT_DIR", "*_API_KEY")
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         session = ("--session-id", seat.session) if seat.session else ()

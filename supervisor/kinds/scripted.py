@@ -19,8 +19,8 @@ class Scripted:
     interruptible = True
     mark = b'"fleet"'
     once = False
-    env = ("*",)
-    credential = ()
+    env: tuple[str, ...] = ("*",)
+    credential: tuple[str, ...] = ()
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         argv = kind.command or (sys.executable, "-I", "-S", PROGRAM)
