@@ -12,6 +12,7 @@ from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
 from supervisor.core.state import Node, Project
+from supervisor.core.words import ended
 
 
 def late(node: Node, fact: Fact) -> bool:
@@ -91,12 +92,18 @@ def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
     node.warned |= {(fact.field, at) for at in (80, 100) if at <= fact.percent}
 
 
-def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
+def _starting(project: Project, node: Node, fact: facts.Starting) -> None:
     node.run, node.alive, node.rerun, node.wanted = fact.run, True, None, "running"
     node.leaving, node.ended_by, node.turn, node.cut = "", "", False, False
     if not fact.resume:
         node.session, node.introduced = "", False
-    talk.starting(node, fact)
+    talk.starting(project, node, fact)
+    node.stands = False
+
+
+def _stood(_project: Project, node: Node, _fact: facts.Stood) -> None:
+    node.stands, node.rerun, node.wanted = True, None, "running"
+    node.leaving, node.ended_by = "", ""
 
 
 def _started(_project: Project, node: Node, fact: facts.Started) -> None:
@@ -140,6 +147,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
     if not node.turn and after(node.state, "TurnStarted") != node.state:  # one that we did not start
         node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
+        talk.started(node)
     talk.begun(node)
 
 
@@ -177,6 +185,7 @@ def _spend(project: Project, node: Node, added: Usage) -> None:
 
 def _spoke(_project: Project, node: Node, fact: facts.Spoke) -> None:
     node.last = fact.last
+    talk.spoke(node)
 
 
 def _said(_project: Project, node: Node, fact: facts.Said) -> None:
@@ -206,6 +215,7 @@ def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
 def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
     node.wanted, node.leaving, node.ended_by, node.rerun = fact.to, fact.cause, fact.by, None
     node.crashes = 0  # whoever starts it again means it to be tried again
+    node.stands = False
 
 
 def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
@@ -218,7 +228,13 @@ def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> Non
 
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
     node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
-    node.lasted += fact.lasted
+    node.lasted += fact.lasted + fact.stood
+    if not node.talk.once:
+        return
+    if node.talk.turn != "over":  # its own end was the turn's
+        node.text, node.reason = talk.last(node), ended(fact) if fact.code != 0 else ""
+    if talk.served(node, fact) and (node.talk.fruitful or fact.code == 0):
+        node.crashes = 0  # it can do its work
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
@@ -247,6 +263,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Granted: tree.granted,
     facts.Warned: _warned,
     facts.Starting: _starting,
+    facts.Stood: _stood,
     facts.Started: _started,
     facts.Unstarted: _unstarted,
     facts.Ready: _ready,

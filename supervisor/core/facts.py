@@ -165,6 +165,14 @@ class Starting:
 
 
 @frozen
+class Stood:
+    """The agent, whose program does one task and ends, stands by without a process: the next text that wakes starts
+    one."""
+
+    agent: str
+
+
+@frozen
 class Started:
     """The process is there. `start` is its start time in clock ticks since boot (/proc/PID/stat field 22). `credential`
     tells logins apart without saying anything of them ("" where it is not known)."""
@@ -364,7 +372,8 @@ class Interrupted:
 @frozen
 class Exited:
     """The run is empty. Exactly one of `code` and `signal` is set where the leader's status is known;
-    `lasted` is in seconds on the monotonic clock; `killed` names what had to be ended after the leader."""
+    `lasted` is in seconds on the monotonic clock, `stood` how long the agent stood by without a process before;
+    `killed` names what had to be ended after the leader."""
 
     agent: str
     run: int
@@ -375,6 +384,7 @@ class Exited:
     unkillable: tuple[int, ...] = ()
     #: so many processes of the run the kernel ended because its memory was used up
     oom: int = 0
+    stood: float = 0.0
 
 
 @frozen
@@ -438,7 +448,7 @@ class Forgotten:
 
 Fact = (
     Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
-    | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
-    | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
-    | Abandoned | Due | Expired | Left | Forgotten
+    | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded
+    | Spent | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost
+    | BackedOff | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip
