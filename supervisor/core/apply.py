@@ -7,12 +7,12 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts, talk, tree
+from supervisor.core import asking, budgets, facts, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
 from supervisor.core.state import Node, Project
-from supervisor.core.words import ended
+from supervisor.core.words import ended, first_line
 
 
 def late(node: Node, fact: Fact) -> bool:
@@ -46,7 +46,8 @@ def apply(project: Project, fact: Fact, at: float) -> None:
 
 def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
     """Where the table leads; the counts of who is around go along."""
-    moved = after(node.state, type(fact).__name__, fact.to if isinstance(fact, facts.Left) else None)
+    to = fact.to if isinstance(fact, facts.Left) else asking.leads(node, fact)
+    moved = after(node.state, type(fact).__name__, to)
     if moved == node.state:
         return
     node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
@@ -99,6 +100,7 @@ def _starting(project: Project, node: Node, fact: facts.Starting) -> None:
         node.session, node.introduced = "", False
     talk.starting(project, node, fact)
     node.stands = False
+    asking.nothing(node)
 
 
 def _stood(_project: Project, node: Node, _fact: facts.Stood) -> None:
@@ -112,6 +114,7 @@ def _started(_project: Project, node: Node, fact: facts.Started) -> None:
 
 def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
     node.alive, node.turn, node.pid, node.reason, node.last = False, False, 0, fact.reason, fact.reason
+    asking.nothing(node)
 
 
 def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
@@ -134,7 +137,7 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     # The last of them is what the turn is for; the ones before it came along. An answer to a waiting agent takes the
     # place of the task that asked: both end as one.
     node.task = next((item for item in reversed(handed) if item.sort != "digest"), node.task)
-    node.introduced, node.waiting_on = True, ""
+    node.introduced, node.waiting_on, node.asks = True, "", False
     costs = talk.handed(node, fact)
     if fact.turn:
         node.turn, node.cut = True, False
@@ -148,6 +151,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
         node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
         talk.started(node)
+    node.asks = False
     talk.begun(node)
 
 
@@ -197,17 +201,12 @@ def _said(_project: Project, node: Node, fact: facts.Said) -> None:
     )
 
 
-def _blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
-    node.waiting_on, node.last = fact.on, first_line(fact.question) or node.last
-    node.status, node.asked = "", project.inputs  # what it said before it asked is not its last word
-
-
 def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
     node.garbled += fact.lines
 
 
 def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
-    node.task, node.tasks = None, node.tasks + 1
+    node.task, node.tasks, node.asks = None, node.tasks + 1, False
     node.status = fact.status
     node.summary = fact.summary or node.summary
 
@@ -216,10 +215,12 @@ def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
     node.wanted, node.leaving, node.ended_by, node.rerun = fact.to, fact.cause, fact.by, None
     node.crashes = 0  # whoever starts it again means it to be tried again
     node.stands = False
+    asking.nothing(node)
 
 
 def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
     node.rerun = fact.resume
+    asking.nothing(node)
 
 
 def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> None:
@@ -229,26 +230,22 @@ def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> Non
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
     node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
     node.lasted += fact.lasted + fact.stood
-    if not node.talk.once:
-        return
-    if node.talk.turn != "over":  # its own end was the turn's
+    node.prompts.clear()
+    if node.talk.once and node.talk.turn != "over":  # its own end was the turn's
         node.text, node.reason = talk.last(node), ended(fact) if fact.code != 0 else ""
-    if talk.served(node, fact) and (node.talk.fruitful or fact.code == 0):
-        node.crashes = 0  # it can do its work
+    if talk.proven(node, fact):
+        node.crashes = 0
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
     node.alive, node.turn, node.pid = False, False, 0
+    asking.nothing(node)
 
 
 def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
     node.crashes, node.crashed = fact.crashes, node.crashed + (fact.crashes > 0)
     node.talk = evolve(node.talk, resumed=fact.resumed)
-
-
-def first_line(text: str) -> str:
-    """The first line of a text that says something, at most 200 characters."""
-    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
+    node.asks = False
 
 
 _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
@@ -276,7 +273,9 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Spent: _spent,
     facts.Spoke: _spoke,
     facts.Said: _said,
-    facts.Blocked: _blocked,
+    facts.Blocked: asking.blocked,
+    facts.Answered: asking.over,
+    facts.Withdrawn: asking.over,
     facts.Garbled: _garbled,
     facts.TaskEnded: _task_ended,
     facts.Interrupted: _interrupted,

@@ -308,6 +308,26 @@ class Blocked:
 
 
 @frozen
+class Answered:
+    """A person's answer to a `Blocked.prompt` goes to the program. `text` says why not, or what instead."""
+
+    agent: str
+    run: int
+    prompt: str
+    allow: bool
+    text: str = ""
+
+
+@frozen
+class Withdrawn:
+    """Nobody needs to answer this prompt any more: the program takes it back, or its turn is over."""
+
+    agent: str
+    run: int
+    prompt: str
+
+
+@frozen
 class Limited:
     """The agent's provider takes no more for now, as its program says: `until` in Unix seconds, None where it is not
     named; `text` is the program's own."""
@@ -449,6 +469,6 @@ class Forgotten:
 Fact = (
     Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
     | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded
-    | Spent | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost
-    | BackedOff | Abandoned | Due | Expired | Left | Forgotten
+    | Spent | Spoke | Said | Blocked | Answered | Withdrawn | Limited | Garbled | TaskEnded | Interrupted | Leaving
+    | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

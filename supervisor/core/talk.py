@@ -60,12 +60,17 @@ def served(node: Node, fact: facts.Exited) -> bool:
     return node.talk.turn == "over" or (plain(node) and fact.code is not None)
 
 
+def proven(node: Node, fact: facts.Exited) -> bool:
+    """Whether the run of a program that does one task and ends has shown that it can."""
+    return node.talk.once and served(node, fact) and (node.talk.fruitful or fact.code == 0)
+
+
 def starting(project: Project, node: Node, fact: facts.Starting) -> None:
     """A run begins a dialogue anew; what it was handed before is settled."""
     node.handed.clear()
     old = node.talk
     resumed = old.resumed if fact.resume else 0
-    answering = node.stands and node.state == "waiting"
+    answering = node.stands and node.asks
     node.talk = Talk(
         resuming=fact.resume, once=project.once(node), answering=answering,
         owed=old.owed, resumed=resumed, abandoned=old.abandoned,

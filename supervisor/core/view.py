@@ -74,10 +74,16 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "verdict": node.verdict,
         "status": node.status,
         "waiting_on": node.waiting_on,
+        "prompt": prompt(node),
         "crashes": node.crashed,
         "garbled": node.garbled,
         "exit": _exit(node),
     }
+
+
+def prompt(node: Node) -> Plain | None:
+    """What it asks a person to approve or deny, and has asked longest."""
+    return next(({"id": name, "question": question} for name, question in node.prompts.items()), None)
 
 
 def _exit(node: Node) -> Plain | None:

@@ -92,6 +92,11 @@ def ended(fact: Exited) -> str:
     return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
 
 
+def first_line(text: str) -> str:
+    """The first line of a text that says something, at most 200 characters."""
+    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
+
+
 def digest(text: str) -> str:
     """Mark a text as the fleet's own."""
     return f"[fleet: an automatic event, not a request from the person] {text}"

@@ -151,6 +151,10 @@ def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> 
 
     if state in {"parked", "backoff"} and agent.get("until"):
         return f"until {_clock(agent['until'], now, screen)}" + (f": {text('last')}" if text("last") else "")
+    prompt = agent.get("prompt")
+    if prompt:
+        question = plain.one_line(prompt.get("question"), ascii_only=not screen.utf8)
+        return f"asks: {question} ({plain.one_line(prompt.get('id'), ascii_only=not screen.utf8)})"
     if state == "waiting" and text("waiting_on"):
         return f"on {text('waiting_on')}" + (f": {text('last')}" if text("last") else "")
     said = text("summary") if state in {"standing", "stopped", "gone"} else ""

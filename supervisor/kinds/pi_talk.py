@@ -91,7 +91,7 @@ class PiConversation:
     def finished(self) -> bool:
         return False
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:  # a dialog takes no text
         """A dialog of an extension, by its id."""
         if prompt in self._dialogs:
             self._dialogs.discard(prompt)

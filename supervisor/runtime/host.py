@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
+from supervisor.core.facts import Answered, Expired, Fact, Input, Starting, Unstarted
 from supervisor.core.state import Node
 from supervisor.runtime import points
 from supervisor.runtime.containment.cell import Cell
@@ -86,6 +86,11 @@ class Host:
         """Cut the running turn, where the kind can."""
         if self.run is not None:
             self.run.interrupt()
+
+    def answer(self, fact: Answered) -> None:
+        """Give a person's answer to the run that asked."""
+        if self.run is not None and self.run.number == fact.run:
+            self.run.answer(fact.prompt, allow=fact.allow, text=fact.text)
 
     def close(self) -> None:
         """Leave: the branch ends, deepest first, on one clock. What is ending already, on a clock of its own, may not

@@ -102,6 +102,9 @@ class House:
             case facts.Interrupted():
                 if (host := self.hosts.get(fact.agent)) is not None:
                     host.interrupt()
+            case facts.Answered():
+                if (host := self.hosts.get(fact.agent)) is not None:
+                    host.answer(fact)
             case facts.BackedOff():
                 self._back_off(fact)
             case facts.Ready() | facts.Exited() | facts.Unstarted():

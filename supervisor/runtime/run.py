@@ -101,6 +101,11 @@ class Run:
         self.talk.interrupt()
         self._queue()
 
+    def answer(self, prompt: str, *, allow: bool, text: str) -> None:
+        """A person's answer to what the program asked."""
+        self.talk.answer(prompt, allow=allow, text=text)
+        self._queue()
+
     def _queue(self) -> None:
         self._stdin.put(self.talk.outgoing())
         if self.talk.finished:

@@ -1,4 +1,4 @@
-"""Programs that do one task and end, as real processes: no process between tasks, one a task, and nothing of it left."""
+"""Programs that do one task and end, as real processes: none between tasks, one a task, and nothing of it left."""
 
 from __future__ import annotations
 

@@ -213,6 +213,10 @@ def errands(life: Life) -> None:
     life.ask(requests.Instruct("boy", "Fetch it"))
     life.run("boy", 170)
     life.see(facts.TurnStarted(life.id("boy"), life.run_of("boy")))
+    for prompt in ("p1", "p2"):
+        life.see(facts.Blocked(life.id("boy"), life.run_of("boy"), "person", "May I?", prompt))
+    life.see(facts.Withdrawn(life.id("boy"), life.run_of("boy"), "p1"))
+    life.ask(requests.Deny("boy", text="Not now."))
     life.see(facts.Limited(life.id("boy"), life.run_of("boy"), "rate", 1750000900.0, "try again in 20s"))
     life.end_turn("boy", "Here it is.")
     life.leave("boy", Killed(171, "sleeper", "TERM"))

@@ -8,7 +8,7 @@ from collections import deque
 from supervisor.core import authority, facts, names, requests
 from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import admit, fleet, fork, leave, run, task
+from supervisor.core.decide import admit, fleet, fork, leave, prompt, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
@@ -57,6 +57,10 @@ def _decide(project: Project, by: Principal, request: Request, moment: Moment) -
     match request:
         case requests.Instruct(text=text):
             return task.instruct(node, by, text, moment)
+        case requests.Approve(prompt=name):
+            return prompt.answer(node, name, allow=True)
+        case requests.Deny(prompt=name, text=text):
+            return prompt.answer(node, name, allow=False, text=text)
         case requests.Stop():
             return [*leave.leave(node, "stopped", "asked", str(by))]
         case requests.Disband():
@@ -144,6 +148,10 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or node.state == "gone"
         case facts.TaskEnded():
             return node is None or node.task is None
+        case facts.Blocked():
+            return node is not None and fact.prompt != "" and fact.prompt in node.prompts and not late(node, fact)
+        case facts.Answered():
+            return node is None or fact.prompt not in node.prompts
         case facts.Interrupted():
             return node is None or node.state != "working" or node.cut
         case facts.Warned():
@@ -169,6 +177,10 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
             return task.after_warning(project, fact, moment)
         case facts.TurnEnded():
             return task.after_turn(project, fact)
+        case facts.Blocked(prompt=name) if name:
+            return prompt.after_asking(project, fact, moment)
+        case facts.Answered() | facts.Withdrawn():
+            return prompt.after_answer(project, fact, moment)
         case facts.Said():
             return task.after_said(project, fact)
         case facts.TaskEnded():

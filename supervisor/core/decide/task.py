@@ -23,6 +23,7 @@ from supervisor.core.facts import (
     TurnStarted,
     Unstarted,
     Warned,
+    Withdrawn,
 )
 from supervisor.core.lifecycle import IDLE
 from supervisor.core.refusals import refuse
@@ -68,7 +69,7 @@ def hand(project: Project, node: Node) -> list[Fact]:
 
     While a task is under way only digests go. An agent that waits takes the next text that was given after it asked
     as its answer, in the midst of its turn if that still runs; then digests wait for the turn's end."""
-    if project.closing or node.rerun is not None or node.state not in IDLE or _hears_nothing(node):
+    if project.closing or node.rerun is not None or node.state not in IDLE or _hears_nothing(node) or node.prompts:
         return []
     if _is_short(project, node):
         return []
@@ -77,7 +78,7 @@ def hand(project: Project, node: Node) -> list[Fact]:
     if not any(item.wake for item in node.inbox):
         return []
     chosen: list[Input] = []
-    answer = (node.state == "waiting" and (node.task is not None or node.turn)) or _answers(node)
+    answer = (node.asks and (node.task is not None or node.turn)) or _answers(node)
     room = node.task is None or answer
     for item in node.inbox:
         if item.sort == "digest":
@@ -123,10 +124,12 @@ def _is_short(project: Project, node: Node) -> bool:
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
     """The turn that leaves nothing queued ends the task, unless the agent waits on someone."""
     node = project.agents[fact.agent]
-    if node.task is None or (node.state == "waiting" and not node.status):
-        return hand(project, node)
+    # What it asked in this turn is over with it; what waits goes on after the last of them.
+    unasked: list[Fact] = [Withdrawn(node.id, node.run, name) for name in node.prompts]
+    if node.task is None or (node.asks and not node.status):
+        return unasked or hand(project, node)
     status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
-    return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text))]
+    return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text)), *unasked]
 
 
 def after_said(project: Project, fact: Said) -> list[Fact]:
@@ -162,6 +165,8 @@ def over(node: Node, fact: Exited | Unstarted) -> list[Fact]:
     if not well and node.spec.resume == "continue":
         return []
     how, said = ended(fact), _first_words(talk.last(node))
+    if well and fact.code == 0 and node.asks and not node.status:
+        return []  # it asked, and the answer is another run's
     if well and fact.code == 0:
         return [TaskEnded(node.id, node.status or "done", node.summary or said)]
     why = f"it {how}{'' if well else ' in the middle of its turn'}" + (f"; its last line: {said}" if said else "")
