@@ -12,7 +12,7 @@ from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
 from supervisor.core.state import Node, Project
-from supervisor.core.words import ended, first_line
+from supervisor.core.words import ended, first_line, silence
 
 
 def late(node: Node, fact: Fact) -> bool:
@@ -227,6 +227,11 @@ def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> Non
     node.cut = True
 
 
+def _silent(_project: Project, node: Node, fact: facts.Silent) -> None:
+    node.reason = node.last = silence(fact)
+    node.talk = evolve(node.talk, silent=fact.seconds)
+
+
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
     node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
     node.lasted += fact.lasted + fact.stood
@@ -281,6 +286,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Interrupted: _interrupted,
     facts.Leaving: _leaving,
     facts.Rerun: _rerun,
+    facts.Silent: _silent,
     facts.Exited: _exited,
     facts.Lost: _lost,
     facts.BackedOff: _backed_off,

@@ -372,6 +372,16 @@ class Leaving:
 
 
 @frozen
+class Silent:
+    """A turn runs in which for so many seconds nothing was printed and nothing worked, which is longer than the agent's
+    `quiet_kill`: the run is ended, and has failed."""
+
+    agent: str
+    run: int
+    seconds: float
+
+
+@frozen
 class Rerun:
     """Its run is to end and another to follow; the agent does not leave, its children stay."""
 
@@ -470,5 +480,5 @@ Fact = (
     Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
     | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded
     | Spent | Spoke | Said | Blocked | Answered | Withdrawn | Limited | Garbled | TaskEnded | Interrupted | Leaving
-    | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
+    | Silent | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

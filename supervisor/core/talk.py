@@ -19,7 +19,7 @@ class Talk:
     """The first five are of one run: it resumes a conversation, is ready, tells what it begins with, a turn of it ended
     well; the last handing introduced the agent. So are `once` (its program does one task and ends), `turn` (what became
     of the last turn it was handed), `answering` (it was started with the answer to what the one before had asked) and
-    `spoke` (it printed a line for people).
+    `spoke` (it printed a line for people), and `silent` (it is ended for having been so for so many seconds).
     `unread`: the program has begun with nothing of the last turn that was handed. `owed`: a turn was charged that never
     began. `resumed` counts the runs in a row that resumed this conversation and failed; `abandoned` says why the one
     before it was given up."""
@@ -33,6 +33,7 @@ class Talk:
     turn: Turn = ""
     answering: bool = False
     spoke: bool = False
+    silent: float = 0.0
     unread: bool = False
     owed: bool = False
     resumed: int = 0
@@ -57,6 +58,8 @@ def plain(node: Node) -> bool:
 def served(node: Node, fact: facts.Exited) -> bool:
     """Whether a run of a program that does one task and ends has ended as such runs do: its turn is over, or it tells
     nothing of turns and has ended by itself, well or not."""
+    if node.talk.silent:
+        return False
     return node.talk.turn == "over" or (plain(node) and fact.code is not None)
 
 

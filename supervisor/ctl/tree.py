@@ -116,7 +116,7 @@ def _cells(row: Row, screen: Screen, since: float, now: float) -> list[Cell]:
         (show_count(tokens(agent, "branch")), limit_style or ("" if children(agent) else "dim")),
         (limit, limit_style),
         (context, context_style),
-        (_doing(agent, state, screen, now), dim),
+        _told(agent, state, screen, since, now, dim),
     ]
 
 
@@ -141,6 +141,22 @@ def _limit(agent: Mapping[str, Any]) -> Cell:
         return "", ""
     used = 100 * (int(held.get("spent") or 0) + int(held.get("reserved") or 0)) // int(most)
     return f"{used}% of {show_count(int(most))}", "red" if used >= 100 else "yellow" if used >= _WARN else ""
+
+
+def quiet(agent: Mapping[str, Any], since: float) -> float:
+    """For how many seconds it has been silent in its turn, where that is long enough to be told; else 0. It goes on
+    being so while the answer grows old."""
+    silent, after = agent.get("silent"), agent.get("quiet_after")
+    if not isinstance(silent, (int, float)) or not isinstance(after, (int, float)):
+        return 0.0
+    return silent + since if silent + since >= after else 0.0
+
+
+def _told(agent: Mapping[str, Any], state: str, screen: Screen, since: float, now: float, dim: str) -> Cell:
+    doing, silent = _doing(agent, state, screen, now), quiet(agent, since)
+    if not silent:
+        return doing, dim
+    return f"quiet for {show_duration(silent)}" + (f": {doing}" if doing else ""), "yellow"
 
 
 def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> str:

@@ -91,6 +91,7 @@ def _declared(rnd: Random, names: list[str], level: int = 0) -> Declared:
         max_tasks=rarely(rnd, rnd.choice([0, 33]), rnd.choice([None, None, 1, 2])),
         replace=rnd.choice([True, False]),
         restart=rnd.choice(["never", "on-failure", "always"]),
+        quiet_kill=rnd.choice([0.0, 60.0]),
         resume=rnd.choice(["stand", "continue"]),
         model=rnd.choice(["", "big-one", "small"]),
     )
@@ -214,6 +215,8 @@ _OBSERVED: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Exited(one, run, None, 9, 2.0),
     lambda one, run: facts.Exited(one, run, None, None, 2.0, (facts.Killed(5, "sh", "KILL", True),), (6,)),
     lambda one, run: facts.Unstarted(one, run, "no such file"),
+    lambda one, run: facts.Silent(one, run, 59.0),
+    lambda one, run: facts.Silent(one, run, 60.5),
     facts.Due,
     lambda one, _run: facts.Expired(one),
 ]

@@ -208,7 +208,7 @@ def end(life: Life) -> None:
 def errands(life: Life) -> None:
     """A program that does one task and ends: it stands by, is started with a text, fails, and stands by again."""
     kinds = (*FLEET.kinds, KindSpec("errand", "lines", ("errand",), once=True))
-    boy = Declared("boy", Spec("errand", restart="on-failure"), Grant(turns=5))
+    boy = Declared("boy", Spec("errand", restart="on-failure", quiet_kill=1800.0), Grant(turns=5))
     life.ask(requests.Up("/home/me/g/agents.toml", "c" * 64, "/usr/bin", Fleet("golden", (boy,), (), kinds)))
     life.ask(requests.Instruct("boy", "Fetch it"))
     life.run("boy", 170)
@@ -225,6 +225,10 @@ def errands(life: Life) -> None:
     life.see(facts.TurnStarted(life.id("boy"), life.run_of("boy")))
     life.leave("boy", code=None)
     life.see(facts.Due(life.id("boy"), life.run_of("boy")))
+    life.ask(requests.Instruct("boy", "Wait for it"))
+    life.run("boy", 173)
+    life.see(facts.Silent(life.id("boy"), life.run_of("boy"), 1800.5))
+    life.leave("boy")
 
 
 #: Told in this order; a new one is appended.

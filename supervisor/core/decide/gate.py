@@ -152,6 +152,8 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is not None and fact.prompt != "" and fact.prompt in node.prompts and not late(node, fact)
         case facts.Answered():
             return node is None or fact.prompt not in node.prompts
+        case facts.Silent():
+            return node is None or node.state != "working" or not 0 < node.spec.quiet_kill <= fact.seconds
         case facts.Interrupted():
             return node is None or node.state != "working" or node.cut
         case facts.Warned():

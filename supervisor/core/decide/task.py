@@ -164,6 +164,8 @@ def over(node: Node, fact: Exited | Unstarted) -> list[Fact]:
     well = talk.served(node, fact)
     if not well and node.spec.resume == "continue":
         return []
+    if node.talk.silent:
+        return [TaskEnded(node.id, node.status or "failed", node.summary or node.reason)]
     how, said = ended(fact), _first_words(talk.last(node))
     if well and fact.code == 0 and node.asks and not node.status:
         return []  # it asked, and the answer is another run's
@@ -181,6 +183,8 @@ def cut(node: Node, fact: Exited | None = None, *, wake: bool = True) -> list[Fa
         return []
     if node.wanted != "gone" and node.spec.resume == "continue":
         return []
+    if node.talk.silent:
+        return [TaskEnded(node.id, node.status or "failed", node.summary or node.reason, wake)]
     if fact is None or fact.code != 0:
         return [TaskEnded(node.id, node.status or "interrupted", node.summary, wake)]
     return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last), wake)]
