@@ -14,7 +14,7 @@ from supervisor.core import save, view
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
 from supervisor.core.state import Node
-from supervisor.doors import feed, history, wire
+from supervisor.doors import about, feed, history, wire
 from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.changed import Changed
@@ -44,6 +44,7 @@ class Reads:
         self.table = {
             "status": self.status,
             "tree": self.tree,
+            "about": self.about,
             "whoami": self.whoami,
             "usage": self.usage,
             "logs": self.logs,
@@ -78,6 +79,11 @@ class Reads:
         room, params = self._room(call)
         branch = target(room, call.principal, params["agent"], "tree") if params.get("agent") else None
         return view.tree(room.project, call.principal, self._projects.containment.tier, time.time(), branch)
+
+    async def about(self, call: Call) -> Plain:
+        """One agent, whole."""
+        room, params = self._room(call)
+        return await about.about(room, target(room, call.principal, params["agent"], "about"))
 
     async def whoami(self, call: Call) -> Plain:
         """Who the kernel says the caller is."""
@@ -148,6 +154,7 @@ def _project(room: Room) -> Plain:
         "name": project.name,
         "id": room.id,
         "file": project.file,
+        "path": project.path,
         "state": "up" if project.wanted else "down",
         "agents": project.living,
         "journal": {
