@@ -8,7 +8,7 @@ from collections import deque
 from supervisor.core import authority, facts, names, requests
 from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import admit, fleet, fork, leave, park, run, task
+from supervisor.core.decide import admit, fleet, fork, leave, outside, park, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
@@ -150,6 +150,8 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or node.task is None
         case facts.Interrupted():
             return node is None or node.state != "working" or node.cut
+        case facts.Outside():
+            return node is None or fact.used in node.outside
         case facts.Warned():
             return node is None or fact.field not in node.accounts or (fact.field, fact.percent) in node.warned
         case _:
@@ -167,21 +169,32 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
     node = project.agents.get(getattr(fact, "agent", ""))
     if node is None:
         return []
+    return [*_follow_work(project, node, fact, moment), *_follow_life(project, node, fact, moment)]
+
+
+def _follow_work(project: Project, node: Node, fact: Fact, moment: Moment) -> list[Fact]:
+    """What follows from what an agent does."""
     match fact:
         case facts.Ready():
-            return task.carry_on(project, node, moment)
+            return [*outside.after_report(project, fact), *task.carry_on(project, node, moment)]
         case facts.Queued():
             return task.hand(project, node)
         case facts.Handed() | facts.TurnStarted():
             return task.after_spending(project, fact)
         case facts.Spent():
-            return [*task.after_spending(project, fact), *park.settle(project, node, moment)]
+            return [
+                *outside.after_report(project, fact),
+                *task.after_spending(project, fact),
+                *park.settle(project, node, moment),
+            ]
         case facts.Started():
             return park.settle(project, node, moment)
         case facts.Limited():
             return park.after_limit(project, fact, moment)
         case facts.Unparked():
             return task.carry_on(project, node, moment)
+        case facts.Outside():
+            return outside.after_outside(project, fact, moment)
         case facts.Warned():
             return task.after_warning(project, fact, moment)
         case facts.TurnEnded():
@@ -190,6 +203,13 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
             return task.after_said(project, fact)
         case facts.TaskEnded():
             return task.after_task(project, fact, moment)
+        case _:
+            return []
+
+
+def _follow_life(project: Project, node: Node, fact: Fact, moment: Moment) -> list[Fact]:
+    """What follows when its runs and its time end."""
+    match fact:
         case facts.Leaving():
             return [*task.let_go(node), *leave.after_leaving(project, fact, moment)]
         case facts.Left():
