@@ -14,7 +14,7 @@ MEANS: dict[str, str] = {
     "working": "A turn runs.",
     "standing": "It takes the next text: done means standing by, with its context.",
     "waiting": "It asked a person or another agent and goes on with the answer.",
-    "parked": "It waits for a named time.",
+    "parked": "Its provider takes no more for now: it waits for a named time, with or without its process.",
     "backoff": "Its run failed; another one follows after a wait. Its children stay.",
     "stopping": "It leaves: its children first, then its own run, until nothing of it is alive.",
     "stopped": "It keeps name, conversation and reservation, and comes back by `start`.",
@@ -38,7 +38,8 @@ def arrows() -> dict[tuple[str, str], list[str]]:
         facts = found.setdefault(("live" if common else state, to), [])
         if fact not in facts:
             facts.append(fact)
-    # The fact says which of the two it is.
+    # The fact says which of these it is.
+    found |= {("parked", to): ["Unparked", *found.get(("parked", to), [])] for to in ("working", "waiting", "starting")}
     return found | {("stopping", "gone"): found["stopping", "stopped"]}
 
 
