@@ -98,4 +98,4 @@ def _runs(errand: Errand, answer: Plain) -> Iterable[tuple[str, str]]:
         signal, code = ended.get("signal"), ended.get("code")
         how = f"signal {signal}" if signal is not None else f"exit code {code}" if code is not None else "unknown"
         yield "last exit", how + (", out of memory" if ended.get("oom") else "")
-        yield "last exit", errand.word(ended.get("reason"))
+    yield "trouble", errand.word(answer.get("reason"))

@@ -68,7 +68,8 @@ async def about(room: Room, node: Node) -> Plain:
         "restart": {
             "policy": node.spec.restart, "resume": node.spec.resume, "crashes": node.crashes, "failed": node.crashed,
         },
-        "exit": shown["exit"] and {**shown["exit"], "reason": node.reason},
+        "exit": shown["exit"],
+        "reason": node.reason or None,
     }  # fmt: skip
 
 
