@@ -70,6 +70,13 @@ class Opened:
 
 
 @frozen
+class Dawned:
+    """What is spent from now on is spent on this local day (`2026-11-30`): said before the first usage of a day."""
+
+    day: str
+
+
+@frozen
 class Closing:
     """The daemon leaves in order; what is wanted stays wanted."""
 
@@ -437,7 +444,7 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
+    Accepted | Opened | Dawned | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
     | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
     | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
     | Abandoned | Due | Expired | Left | Forgotten

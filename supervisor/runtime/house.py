@@ -15,7 +15,7 @@ from supervisor.core.spec import KindSpec
 from supervisor.core.state import Node
 from supervisor.kinds.kind import Launch, Seat
 from supervisor.kinds.table import KINDS
-from supervisor.runtime import environment, points
+from supervisor.runtime import environment, points, pricing
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
@@ -195,7 +195,13 @@ class House:
         points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
-        heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
+        heard = Heard(
+            self.desk,
+            node.id,
+            later,
+            lambda what: self.fault(f"{node.name} ({node.id})", what),
+            pricing.estimator(kind.protocol, lambda: node.model),
+        )
         return Run(node.id, fact.run, process, cell, program, talk, printed.stdout, stderr, heard)
 
     def _kind(self, name: str) -> KindSpec:
