@@ -43,6 +43,7 @@ class Life:
         self.project = project
         self.batches: list[Batch] = []
         self.at = 1750000000.0 + len(project.agents)
+        self.day = project.books.day
 
     def ask(self, request: Request, by: Principal = Operator()) -> list[Fact]:  # noqa: B008  a value
         """A request that is granted."""
@@ -86,7 +87,7 @@ class Life:
 
     def _moment(self) -> Moment:
         self.at += 1.5
-        return Moment.of(self.project, Stamp(self.at, chance=0.5))
+        return Moment.of(self.project, Stamp(self.at, chance=0.5, day=self.day))
 
     def _keep(self, by: str, taken: list[Fact]) -> list[Fact]:
         self.batches.append(Batch(self.at, by, tuple(taken)))
@@ -205,8 +206,31 @@ def end(life: Life) -> None:
         life.leave(name)
 
 
+def days(life: Life) -> None:
+    """Usage on days, by models, estimated and incomplete; of one who is forgotten, and of days long ago."""
+    life.leave("clock")
+    life.ask(requests.Up("/home/me/g/agents.toml", "c" * 64, "/usr/bin", FLEET))
+    for pid, name in enumerate(("lead", "tests", "clock"), 200):
+        life.run(name, pid, f"session-{name}")
+    life.ask(requests.Fork("Look around", role="scout", name="eyes"), life.caller("lead"))
+    life.run("eyes", 210)
+    for number in range(1, 31):
+        life.day = f"2026-09-{number:02}"
+        life.spend("lead", 40 + number, f"day-{number}")
+    priced = Report("call", Usage(5, 6, 7, 8, 1, 1, 0, 900, 0, 900), "priced", model="big-3", prices="table 1 of 2026")
+    life.see(facts.Spent(life.id("eyes"), 1, (priced,), incomplete=2))
+    life.see(facts.Limited(life.id("eyes"), 1, "rate", 1750010000.0, "try again later"))
+    eyes = life.id("eyes")
+    life.ask(requests.Disband("eyes"))
+    life.leave("eyes")
+    life.see(facts.Forgotten(eyes))
+    for number in range(1, 32):
+        life.day = f"2026-10-{number:02}"
+        life.spend("tests", 60 + number, f"day-{number}")
+
+
 #: Told in this order; a new one is appended.
-CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end)
+CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end, days)
 
 
 def tree(project: Project) -> dict[str, Any]:
