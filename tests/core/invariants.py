@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from supervisor.core import facts, rights, view
+from supervisor.core import facts, rights, spending, view
 from supervisor.core.apply import apply
 from supervisor.core.authority import Operator
 from supervisor.core.decide.task import INBOX, hand
@@ -278,7 +278,7 @@ def every_reader_sees_the_same(project: Project) -> None:
         assert drawn["branch"]["output"] == node.branch.output
         assert {*drawn["grant"]} == {*node.accounts} <= {*BUDGETS}
         assert view.whoami(project, node)["state"] == node.state
-    assert {row["id"] for row in view.spending(project, Operator(), 5e3)["agents"]} == shown.keys()
+    assert {row["id"] for row in spending.spending(project, Operator(), 5e3)["agents"]} == shown.keys()
 
 
 def _drawn(agents: list[view.Plain]) -> Iterator[view.Plain]:
