@@ -49,6 +49,8 @@ class Seat:
     home: str
     spec: Spec
     tools: tuple[str, ...] | None = None
+    #: its program does one task and ends
+    once: bool = False
 
 
 def garbled(seat: Seat, size: int, why: str) -> Garbled:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import trio
 
-from supervisor.core import facts, rights, words
+from supervisor.core import facts, words
 from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
-from supervisor.core.spec import KindSpec
 from supervisor.core.state import Node
-from supervisor.kinds.kind import Launch, Seat
-from supervisor.kinds.table import KINDS
-from supervisor.runtime import environment, points, pricing
+from supervisor.runtime import credential, points, pricing, seating
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
@@ -72,6 +68,7 @@ class House:
         #: the leaders of all living runs, by (pid, start): what names a caller
         self.runs = runs
         self._tools = tools
+        self._credential_key = credential.load(directory.parent)
         self._nursery = nursery
 
     # --- acts
@@ -88,6 +85,8 @@ class House:
         match fact:
             case facts.Starting():
                 self._start(fact)
+            case facts.Stood():
+                self._stand(fact)
             case facts.Handed():
                 self._hand(fact)
             case facts.Leaving():
@@ -120,21 +119,33 @@ class House:
         if self._closing:
             self.desk.observe(facts.Unstarted(fact.agent, fact.run, "the daemon leaves"))
             return
-        host = self.hosts.get(fact.agent)
-        if host is not None and not host.closing():
+        host = self._host(node)
+        if host is None:
+            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
+        else:
             host.start(fact)
-            return
+
+    def _stand(self, fact: facts.Stood) -> None:
+        """Its host is there without a run, so that others may be started under it."""
+        node = self.desk.project.agents.get(fact.agent)
+        if node is not None and node.stands and not self._closing:
+            self._host(node)
+
+    def _host(self, node: Node) -> Host | None:
+        """The agent's host, a new one where it has none; None where its parent has left."""
+        host = self.hosts.get(node.id)
+        if host is not None and not host.closing():
+            return host
         parent = self.hosts.get(node.parent) if node.parent is not None else None
         if node.parent is not None and (parent is None or parent.closing()):
-            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
-            return
+            return None
         new = Host(self, node, parent, host.done if host is not None else None)
-        new.start(fact)
-        self.hosts[fact.agent] = new
+        self.hosts[node.id] = new
         if parent is not None:
             parent.adopt(new)
         else:
             self._nursery.start_soon(new.live, name=f"host of {new.agent}")
+        return new
 
     def _hand(self, fact: facts.Handed) -> None:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
@@ -159,33 +170,22 @@ class House:
     def spawn(self, node: Node, cell: Cell, fact: Starting, later: Callable[[float, Callable[[], None]], None]) -> Run:
         """Start a run's process. Raises OSError with everything undone."""
         self.places.check(node.name)
-        project, spec = self.desk.project, node.spec
-        kind = self._kind(spec.kind)
-        home = self.home(node.id)
-        tools = rights.effective(project, node, "tools")
-        seat = Seat(
-            node.id,
-            fact.run,
-            node.name,
-            node.session,
-            fact.resume,
-            str(home),
-            spec,
-            tools if isinstance(tools, tuple) else None,
-        )
-        program = KINDS[kind.protocol]
+        project, home = self.desk.project, self.home(node.id)
         # All that can fail comes before the process is there.
-        launch, talk = program.launch(kind, seat), program.converse(seat)
+        made = seating.prepare(
+            project, node, fact, home, instance=self.instance, tools=self._tools, key=self._credential_key
+        )
+        talk = made.program.converse(made.seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
-        cell.limit(spec.resources)
+        cell.limit(node.spec.resources)
         points.reach("spawning")
         try:
             process = cell.spawn(
-                launch.argv,
-                cwd=spec.directory or str(home),
-                env=self._environment(node, launch),
-                stdio=kind.stdio,
+                made.launch.argv,
+                cwd=node.spec.directory or str(home),
+                env=made.environment,
+                stdio=made.kind.stdio,
                 stderr=stderr.fd,
                 run=fact.run,
             )
@@ -194,34 +194,17 @@ class House:
             raise
         points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
-        self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
+        self.desk.observe(made.started(process.pid, process.start))
         heard = Heard(
             self.desk,
             node.id,
             later,
             lambda what: self.fault(f"{node.name} ({node.id})", what),
-            pricing.estimator(kind.protocol, lambda: node.model),
+            pricing.estimator(made.kind.protocol, lambda: node.model),
         )
-        return Run(node.id, fact.run, process, cell, program, talk, printed.stdout, stderr, heard)
-
-    def _kind(self, name: str) -> KindSpec:
-        fleet = self.desk.project.fleet
-        kind = next((kind for kind in fleet.kinds if kind.name == name), None) if fleet is not None else None
-        if kind is None or kind.protocol not in KINDS:
-            raise FileNotFoundError(f"the kind {name!r} is not declared any more")
-        return kind
-
-    def _environment(self, node: Node, launch: Launch) -> dict[str, str]:
-        project = self.desk.project
-        allowed = rights.effective(project, node, "env")
-        given = dict(launch.env) | dict(node.spec.env)
-        if node.spec.env_file:
-            given |= environment.read_file(node.spec.env_file)
-        built = environment.build(
-            os.environ, allowed if isinstance(allowed, tuple) else None, given, project.path, self._tools
+        return Run(
+            node.id, fact.run, process, cell, made.program, talk, printed.stdout, stderr, heard, once=made.kind.once
         )
-        built["FLEET_AGENT"] = f"{self.instance}:{node.id}"
-        return built
 
     def home(self, agent: str) -> Path:
         """The agent's own directory, made where it is missing."""
