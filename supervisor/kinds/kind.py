@@ -39,7 +39,8 @@ class Seat:
     """Who a run is, for its program: what `whoami` answers, as plain values, and where its conversation is kept.
 
     `session` is the conversation's id ("" for a first run of a kind that names its own), `resume` says that it
-    exists already, `home` is a private directory of the agent that outlives its runs (absolute path)."""
+    exists already, `home` is a private directory of the agent that outlives its runs (absolute path), `instructions`
+    the text of the file that its spec names."""
 
     agent: str
     run: int
@@ -49,6 +50,7 @@ class Seat:
     home: str
     spec: Spec
     tools: tuple[str, ...] | None = None
+    instructions: str = ""
 
 
 def garbled(seat: Seat, size: int, why: str) -> Garbled:
