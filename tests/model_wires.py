@@ -203,5 +203,65 @@ class Messages(Wire):
         self._event("message_stop")
 
 
+class Gemini(Wire):
+    """Google's generateContent, streamed. Its model stands in the path, not in the body."""
+
+    name = "gemini"
+    _reasons = True
+
+    @classmethod
+    def read(cls, body: dict[str, Any]) -> Talk:
+        events: list[tuple[str, str]] = []
+        for content in body["contents"]:
+            parts = content["parts"]
+            answers = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
+            events += [("tool", str(answer.get("output", answer))) for answer in answers]
+            text = "\n".join(str(part["text"]) for part in parts if part.get("text"))
+            if content["role"] == "model" or text:
+                events.append(("assistant" if content["role"] == "model" else "user", text))
+        return _talk(events)
+
+    @classmethod
+    def tools(cls, body: dict[str, Any]) -> list[str]:
+        groups = body.get("tools") or []
+        return [str(tool["name"]) for group in groups for tool in group.get("functionDeclarations", [])]
+
+    @classmethod
+    def failure(cls, code: int) -> dict[str, Any]:
+        status = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED"}.get(code, "INTERNAL")
+        return {"error": {"code": code, "message": f"as scripted: {code}", "status": status}}
+
+    def _part(self, part: dict[str, Any], reason: str = "", **more: object) -> None:
+        candidate = {"content": {"role": "model", "parts": [part]}, "index": 0}
+        said = {"candidates": [candidate | ({"finishReason": reason} if reason else {})], "responseId": self._id}
+        self._send(b"data: " + json.dumps(said | {"modelVersion": self.model} | more).encode() + b"\n\n")
+
+    def begin(self) -> None:
+        """Nothing comes before the words."""
+
+    def words(self, text: str) -> None:
+        self._part({"text": text})
+
+    def tool(self, name: str, arguments: dict[str, str]) -> None:
+        own = {"bash": "run_shell_command"}.get(name, name)
+        self._part({"functionCall": {"name": own, "args": arguments, "id": f"call-{self._id}"}})
+
+    def finish(self) -> None:
+        told = self.numbers
+        prompt = told["input"] + told["cache_read"]
+        usage = {
+            "promptTokenCount": prompt,
+            "cachedContentTokenCount": told["cache_read"],
+            "candidatesTokenCount": told["output"] - told["reasoning"],
+            "thoughtsTokenCount": told["reasoning"],
+            "totalTokenCount": prompt + told["output"],
+        }
+        self._part({"text": ""}, "STOP", usageMetadata=usage)
+
+
 #: The end of a request's path and the wire that is spoken there.
-WIRES: dict[str, type[Wire]] = {"/chat/completions": Chat, "/messages": Messages}
+WIRES: dict[str, type[Wire]] = {
+    "/chat/completions": Chat,
+    "/messages": Messages,
+    ":streamGenerateContent": Gemini,
+}
