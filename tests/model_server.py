@@ -54,6 +54,8 @@ class ModelServer:
     tools: list[list[str]] = field(factory=list)
     #: what tools answered, as each request that ends with it brought it
     results: list[tuple[str, ...]] = field(factory=list)
+    #: each request, whole
+    bodies: list[dict[str, Any]] = field(factory=list)
     url: str = ""
     _failed: Counter[str] = field(factory=Counter)
     _released: set[str] = field(factory=set)
@@ -140,6 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
         talk = wire.read(body)
         self.server_of_test.asked.append(talk.said)
         self.server_of_test.tools.append(wire.tools(body))
+        self.server_of_test.bodies.append(body)
         self.server_of_test.results.append(talk.results)
         found = _MARK.findall(talk.said)
         mark, given = found[-1] if found else ("ok", "")

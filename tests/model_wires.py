@@ -259,9 +259,90 @@ class Gemini(Wire):
         self._part({"text": ""}, "STOP", usageMetadata=usage)
 
 
+class Responses(Wire):
+    """OpenAI responses."""
+
+    name = "responses"
+    _reasons = True
+
+    @classmethod
+    def read(cls, body: dict[str, Any]) -> Talk:
+        events: list[tuple[str, str]] = []
+        for item in body["input"]:
+            kind = item.get("type", "message")
+            if kind == "message":
+                parts = item["content"] if isinstance(item["content"], list) else []
+                events.append((item["role"], "\n".join(str(part.get("text", "")) for part in parts)))
+            elif kind.endswith("_call_output"):
+                events.append(("tool", str(item.get("output"))))
+        return _talk(events)
+
+    @classmethod
+    def tools(cls, body: dict[str, Any]) -> list[str]:
+        named: list[str] = []
+        for tool in body.get("tools") or []:
+            name = str(tool.get("name") or tool["type"])
+            named += [f"{name}__{each['name']}" for each in tool["tools"]] if "tools" in tool else [name]
+        return named
+
+    def _event(self, kind: str, **more: object) -> None:
+        self._send(f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode())
+
+    def _answer(self, status: str, **more: object) -> dict[str, Any]:
+        return {"id": self._id, "object": "response", "status": status, "model": self.model, "output": []} | more
+
+    def begin(self) -> None:
+        self._items: list[dict[str, Any]] = []
+        self._said: str | None = None
+        self._event("response.created", response=self._answer("in_progress"))
+
+    def words(self, text: str) -> None:
+        at = {"output_index": len(self._items), "item_id": f"msg-{self._id}"}
+        if self._said is None:
+            self._said = ""
+            self._event("response.output_item.added", **at, item=self._message([]))
+        self._said += text
+        self._event("response.output_text.delta", **at, content_index=0, delta=text)
+
+    def _message(self, content: list[dict[str, str]]) -> dict[str, Any]:
+        return {"id": f"msg-{self._id}", "type": "message", "role": "assistant", "content": content}
+
+    def _done(self, item: dict[str, Any]) -> None:
+        self._event("response.output_item.done", output_index=len(self._items), item=item)
+        self._items.append(item)
+
+    def _close(self) -> None:
+        if self._said is not None:
+            self._done(self._message([{"type": "output_text", "text": self._said}]))
+            self._said = None
+
+    def tool(self, name: str, arguments: dict[str, str]) -> None:
+        self._close()
+        own, given = name, dict[str, object](arguments)
+        if name == "bash":  # codex's shell gives a command that goes on back to the model after a while
+            own, given = "exec_command", {"cmd": arguments["command"], "yield_time_ms": 30_000}
+        item = {"id": f"fc-{self._id}", "type": "function_call", "call_id": f"call-{self._id}", "name": own}
+        self._event("response.output_item.added", output_index=len(self._items), item=item | {"arguments": ""})
+        self._done(item | {"arguments": json.dumps(given)})
+
+    def finish(self) -> None:
+        self._close()
+        told = self.numbers
+        entered = told["input"] + told["cache_read"]
+        usage = {
+            "input_tokens": entered,
+            "input_tokens_details": {"cached_tokens": told["cache_read"]},
+            "output_tokens": told["output"],
+            "output_tokens_details": {"reasoning_tokens": told["reasoning"]},
+            "total_tokens": entered + told["output"],
+        }
+        self._event("response.completed", response=self._answer("completed", output=self._items, usage=usage))
+
+
 #: The end of a request's path and the wire that is spoken there.
 WIRES: dict[str, type[Wire]] = {
     "/chat/completions": Chat,
     "/messages": Messages,
+    "/responses": Responses,
     ":streamGenerateContent": Gemini,
 }
