@@ -9,7 +9,7 @@ from typing import cast
 
 from supervisor.core.facts import Limit
 from supervisor.core.ledger import Usage
-from supervisor.kinds import fields
+from supervisor.kinds import fields, limits
 from supervisor.kinds.fields import LineError
 
 #: codex's lines have `method` first, and a request of its own then an `id`; most say nothing new, and are told by it
@@ -32,20 +32,6 @@ _SORTS: dict[str, Limit] = {
     "serverOverloaded": "overload",
     "unauthorized": "auth",
 }
-_STATUS: dict[int, Limit] = {401: "auth", 402: "quota", 429: "rate", 503: "overload", 529: "overload"}
-#: codex's own words where it names no sort, in the order in which they are tried.
-_WORDS: tuple[tuple[Limit, re.Pattern[str]], ...] = (
-    (
-        "quota",
-        re.compile(r"usage limit|quota exceeded|insufficient_quota|out of credits|upgrade to plus", re.IGNORECASE),
-    ),
-    (
-        "auth",
-        re.compile(r"status:? 401\b|missing environment variable|not be refreshed|not logged in", re.IGNORECASE),
-    ),
-    ("rate", re.compile(r"status:? 429\b|rate limit", re.IGNORECASE)),
-    ("overload", re.compile(r"status:? (?:503|529)\b|at capacity|overloaded", re.IGNORECASE)),
-)
 
 
 def method(line: bytes) -> tuple[str, int | None]:
@@ -153,14 +139,12 @@ def limit(told: Mapping[str, object]) -> Limit | None:
         return _SORTS[info]
     status = next(iter(info.values()), None) if isinstance(info, dict) else None
     code = status.get("httpStatusCode") if isinstance(status, dict) else None
-    if isinstance(code, int) and code in _STATUS:
-        return _STATUS[code]
-    return next((sort for sort, pattern in _WORDS if pattern.search(words)), None)
+    return limits.sort(words, code if isinstance(code, int) else None)
 
 
-def reset(limits: Mapping[str, object]) -> float | None:
+def reset(told: Mapping[str, object]) -> float | None:
     """When the used up ones of these windows are free again (Unix seconds)."""
-    windows = [window for key in ("primary", "secondary") if isinstance(window := limits.get(key), dict)]
+    windows = [window for key in ("primary", "secondary") if isinstance(window := told.get(key), dict)]
     used_up = [window for window in windows if (fields.number(window, "usedPercent", fields.EXACT) or 0) >= 100]
     return max((float(fields.whole(window, "resetsAt")) for window in used_up if window.get("resetsAt")), default=None)
 

@@ -348,9 +348,7 @@ async def test_the_persons_mcp_servers_are_loaded_only_if_they_are_named(
     assert not (Path(env["WORK"]) / "others").exists()
 
 
-async def test_instructions_and_the_persons_agents_md_reach_the_model(
-    server: ModelServer, env: dict[str, str]
-) -> None:
+async def test_instructions_and_the_persons_agents_md_reach_the_model(server: ModelServer, env: dict[str, str]) -> None:
     (Path(env["WORK"]) / "AGENTS.md").write_text("Words of AGENTS.md.")
     place = sitting(env, instructions="Words of the instructions.")
     async with driven(CODEX, place, env=env, cwd=env["WORK"]) as codex:
