@@ -63,6 +63,7 @@ TABLE: dict[str, Reach] = {
     "down": "operator",
     "reload": "operator",
     "config": "operator",
+    "metrics": "operator",
     "save": "operator",
     "shutdown": "operator",
 }

@@ -42,6 +42,7 @@ class Host:
         self._run_scope = trio.CancelScope()
         self._unwanted = 0  # runs up to this number are to end
         self._born = trio.current_time() - node.lasted  # when its wall time began, less what it stood still
+        self._stood = trio.current_time()  # since when it stands by without a process
         self.childless = trio.Event()
         if parent is not None:
             parent.children.add(self)
@@ -198,6 +199,8 @@ class Host:
                     self._unstarted(fact, "restarted before it began")
                     return
                 self.run = self.house.spawn(self.node, cell, fact, self.after)
+                if self.node.talk.once:
+                    self.run.stood = trio.current_time() - self._stood
         except OSError as error:
             self._unstarted(fact, self.house.unspawned(error, self.node))
         finally:
@@ -215,13 +218,13 @@ class Host:
                 try:
                     with self._run_scope:
                         run.open()
-                        await run.left()
+                        await run.left(self.node.spec.stop_grace)
                 finally:
                     with trio.CancelScope(shield=True):
                         await self._end(run)
         finally:
             self.house.ended(run)
-            self.run = None
+            self.run, self._stood = None, trio.current_time()
 
     async def _broken(self, fact: Starting, error: Exception) -> None:
         """A fault of ours: the run ends whatever its state, and what follows is the core's."""
