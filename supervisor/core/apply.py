@@ -81,6 +81,13 @@ def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
     project.closing, project.instance = False, fact.instance
 
 
+def _dawned(project: Project, fact: facts.Dawned, _at: float) -> None:
+    project.books.dawn(fact.day)
+    for node in project.agents.values():
+        node.earlier = node.earlier + project.books.fold(node.rows, node.spec.role)
+    project.books.fold_past()
+
+
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
     project.closing = True
 
@@ -137,24 +144,31 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
     for report in fact.reports:
         # Turns are counted by what starts them, never by what a program says of them.
         added = node.meter.book(report, fact.run)
-        _spend(project, node, evolve(added, turns=0))
+        if report.model:
+            project.books.named(node.rows, node.model, report.model)
+        project.books.prices = report.prices or project.books.prices
+        _spend(project, node, evolve(added, turns=0), report.model)
         if late(node, fact):
             continue  # what it says of itself is over
         if added.output:
             node.parks = 0  # a model answered
         if report.context is not None and report.context >= 0:  # not a number is neither
             node.context = report.context
+        node.window = report.window or node.window
         node.model = report.model or node.model
+    if fact.incomplete > 0:
+        _spend(project, node, Usage(incomplete=fact.incomplete))
 
 
 def _outside(_project: Project, node: Node, fact: facts.Outside) -> None:
     node.outside = (*node.outside, fact.used)
 
 
-def _spend(project: Project, node: Node, added: Usage) -> None:
+def _spend(project: Project, node: Node, added: Usage, model: str = "") -> None:
     if added == ZERO:
         return
     node.own = node.own + added
+    project.books.book(node.rows, node.spec.role, model or node.model, added)
     for at in project.up(node):
         at.branch = at.branch + added
     # A gone agent holds nothing any more: what comes late is charged above it.
@@ -212,6 +226,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Accepted: _accepted,
     facts.Downed: _downed,
     facts.Opened: _opened,
+    facts.Dawned: _dawned,
     facts.Closing: _closing,
     facts.Refused: _refused,
     facts.Born: tree.born,

@@ -64,6 +64,7 @@ TABLE: dict[str, Reach] = {
     "down": "operator",
     "reload": "operator",
     "config": "operator",
+    "metrics": "operator",
     "save": "operator",
     "shutdown": "operator",
 }

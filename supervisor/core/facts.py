@@ -71,6 +71,13 @@ class Opened:
 
 
 @frozen
+class Dawned:
+    """What is spent from now on is spent on this local day (`2026-11-30`): said before the first usage of a day."""
+
+    day: str
+
+
+@frozen
 class Closing:
     """The daemon leaves in order; what is wanted stays wanted."""
 
@@ -505,9 +512,9 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
-    | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded
-    | Spent | Outside | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled
+    Accepted | Opened | Dawned | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted
+    | Warned | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted
+    | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled
     | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left
     | Forgotten
 )  # fmt: skip

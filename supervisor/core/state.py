@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from attrs import Factory, define
 
+from supervisor.core.books import Books, Key
 from supervisor.core.facts import Exited, Input, Killed, Started
 from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
@@ -119,7 +120,11 @@ class Node:
     meter: Meter = Factory(Meter)
     own: Usage = ZERO
     branch: Usage = ZERO
+    #: its own by day and model, and what of that is not kept by day any more
+    rows: dict[Key, Usage] = Factory(dict)
+    earlier: Usage = ZERO
     context: float | None = None
+    window: int | None = None
     lasted: float = 0.0
 
     @property
@@ -164,6 +169,7 @@ class Project:
     living: int = 0
     refused: int = 0
     folded: Usage = ZERO
+    books: Books = Factory(Books)
 
     def up(self, node: Node) -> Iterator[Node]:
         """The agent, then its parent, to the main."""

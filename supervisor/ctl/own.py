@@ -40,6 +40,20 @@ EXTRA: dict[str, tuple[Param, ...]] = {
         Param("watch", "flag", "go on drawing as it changes; q or Ctrl-C ends"),
         Param("all", "flag", "fold nothing: every agent, gone ones too"),
     ),
+    "usage": (
+        Param("csv", "flag", "a line a row, for a spreadsheet"),
+        Param(
+            "transcript",
+            "texts",
+            "book what a program printed once, without a daemon: a file, or - for stdin; "
+            "repeat for a conversation in several files",
+        ),
+        Param("kind", "text", "the program that printed it"),
+        Param("after", "texts", "an earlier transcript of the same conversation, which is not counted", flag="--after"),
+    ),
+    "metrics": (
+        Param("textfile", "path", "write this file, whole or not at all, for node-exporter's textfile collector"),
+    ),
     "logs": (Param("raw", "flag", "as it was printed, with whatever that does to a terminal"),),
     "instruct": (Param("raw", "flag", "the final text as it is, with whatever that does to a terminal"),),
 }
@@ -61,7 +75,7 @@ KNOWN: dict[str, Verb] = {**METHODS, **{verb.name: verb for verb in CLIENT}}
 #: How the overview groups them. What is named nowhere stands in the last group.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("begin", ("demo", "init", "up", "reload", "down")),
-    ("look", ("tree", "status", "usage", "logs", "events", "about", "whoami", "config")),
+    ("look", ("tree", "status", "usage", "logs", "events", "about", "whoami", "config", "metrics")),
     ("agents", ("fork", "instruct", "stop", "start", "restart", "disband", "grant", "rename")),
     ("daemon and files", ("doctor", "install-unit", "save", "verify", "shutdown", "completion")),
 )

@@ -1,16 +1,18 @@
-"""What only looks: status, tree, usage, whoami, logs, events, config, save. It changes nothing and keeps the walls."""
+"""What only looks: status, tree, usage, metrics, whoami, logs, events, config, save. It changes nothing and keeps the
+walls."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import trio
 
 from supervisor.config import agents_toml
-from supervisor.core import save, view
+from supervisor.core import metrics, save, spending, view
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
 from supervisor.core.state import Node
@@ -47,6 +49,7 @@ class Reads:
             "about": self.about,
             "whoami": self.whoami,
             "usage": self.usage,
+            "metrics": self.metrics,
             "logs": self.logs,
             "events": self.events,
             "config": self.config,
@@ -97,10 +100,23 @@ class Reads:
         return {"principal": "operator", "project": project}
 
     async def usage(self, call: Call) -> Plain:
-        """Who spent what."""
+        """Who spent what, costliest first; of today, where no other day is named."""
         room, params = self._room(call)
         branch = target(room, call.principal, params["agent"], "usage") if params.get("agent") else None
-        return view.spending(room.project, call.principal, time.time(), branch)
+        group = params.get("by") or "agent"
+        if group not in spending.BY:
+            raise wire.BadParams("by", f"by is {', '.join(spending.BY[:-1])} or {spending.BY[-1]}")
+        try:
+            since = spending.first_day(params.get("since") or "today", _today())
+        except ValueError as error:
+            raise wire.BadParams("since", str(error)) from None
+        return spending.spending(room.project, call.principal, time.time(), branch, group, since)
+
+    async def metrics(self, call: Call) -> Plain:
+        """Counts of every project, or of the one that is named, for programs that keep them over time."""
+        named = call.params.get("project")
+        rooms = [self._room(call)[0]] if named else [*self._projects.rooms.values()]
+        return {"families": metrics.families([room.project for room in rooms if room.project.file])}
 
     async def logs(self, call: Call) -> Plain:
         """What an agent printed."""
@@ -146,6 +162,11 @@ class Reads:
             raise refuse("down", "the project has no accepted content yet")
         live = save.as_fleet(room.project, room.project.fleet)
         return {"content": await aside(lambda: agents_toml.dump(live))}
+
+
+def _today() -> date:
+    """The local day, as the desk writes it."""
+    return date.fromisoformat(time.strftime("%Y-%m-%d"))
 
 
 def _project(room: Room) -> Plain:

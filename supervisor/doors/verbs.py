@@ -156,9 +156,14 @@ VERBS: tuple[Verb, ...] = (
     Verb("about", "one agent: program, model and tools and whose word they are, conversation, files, limits, last exit",
          "supervisorctl about lead", (_TARGET,)),
     Verb("whoami", "who the kernel says you are, who started you, what you hold", "supervisorctl whoami"),
-    Verb("usage", "who spent the tokens", "supervisorctl usage", (
+    Verb("usage", "who spent the tokens, costliest first, gone agents included",
+         "supervisorctl usage --by model --since 7d", (
         Param("agent", "agent", "only this branch", positional=True),
+        Param("by", "text", "agent (the default), branch, model, role or day"),
+        Param("since", "text", "today (the default), yesterday, 7d, 2026-11-01 or all"),
     )),
+    Verb("metrics", "counts for Prometheus and the like, as OpenMetrics text",
+         "supervisorctl metrics --textfile /var/lib/node_exporter/fleet.prom"),
     Verb("logs", "what an agent printed", "supervisorctl logs tests --follow", (
         _TARGET,
         Param("lines", "count", "how many of the last lines (default 40)", flag="-n"),

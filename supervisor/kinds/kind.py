@@ -39,7 +39,8 @@ class Seat:
     """Who a run is, for its program: what `whoami` answers, as plain values, and where its conversation is kept.
 
     `session` is the conversation's id ("" for a first run of a kind that names its own), `resume` says that it
-    exists already, `home` is a private directory of the agent that outlives its runs (absolute path)."""
+    exists already, `home` is a private directory of the agent that outlives its runs (absolute path), `instructions`
+    the text of the file that its spec names."""
 
     agent: str
     run: int
@@ -51,6 +52,7 @@ class Seat:
     tools: tuple[str, ...] | None = None
     #: its program does one task and ends
     once: bool = False
+    instructions: str = ""
 
 
 def garbled(seat: Seat, size: int, why: str) -> Garbled:

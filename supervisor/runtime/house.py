@@ -11,7 +11,7 @@ from supervisor.core import facts, words
 from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
 from supervisor.core.state import Node
-from supervisor.runtime import credential, points, seating
+from supervisor.runtime import credential, points, pricing, seating
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
@@ -195,7 +195,13 @@ class House:
         points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(made.started(process.pid, process.start))
-        heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
+        heard = Heard(
+            self.desk,
+            node.id,
+            later,
+            lambda what: self.fault(f"{node.name} ({node.id})", what),
+            pricing.estimator(made.kind.protocol, lambda: node.model),
+        )
         return Run(
             node.id, fact.run, process, cell, made.program, talk, printed.stdout, stderr, heard, once=made.kind.once
         )

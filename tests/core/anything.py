@@ -224,8 +224,17 @@ def report(rnd: Random) -> Report:
             calls=rnd.randrange(2),
             turns=rnd.randrange(3),
             cost=rnd.choice([0, 2, 7, 40]),
+            estimated=rnd.choice([0, 0, 2]),
         ),
         id=rnd.choice(["", f"c{rnd.randrange(9)}", "t1"]),
         epoch=rnd.choice(["", "e1", "e2"]),
+        model=rnd.choice(["", "", "big-one", "small", f"m{rnd.randrange(5)}"]),
         context=rnd.choice([None, 40.0, float("nan"), -1.0]),
+        window=rnd.choice([None, 1000]),
+        prices=rnd.choice(["", "table 1"]),
     )
+
+
+def day(rnd: Random) -> str:
+    """Mostly the next one; clocks jump."""
+    return f"2026-11-{rnd.randrange(1, 13):02}"

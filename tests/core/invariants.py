@@ -3,16 +3,16 @@ the functions below it at the state between two batches."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 
-from supervisor.core import facts, rights, view
+from supervisor.core import books, facts, rights, spending, view
 from supervisor.core.apply import apply
 from supervisor.core.authority import Operator
 from supervisor.core.decide.task import INBOX, hand
 from supervisor.core.facts import Fact
 from supervisor.core.grants import BUDGETS
-from supervisor.core.ledger import ZERO
+from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, TABLE, State
 from supervisor.core.names import automatic
 from supervisor.core.state import Node, Project, fold
@@ -93,6 +93,33 @@ class Watch:
         }
         total = sum((project.agents[main].branch for main in project.mains), project.folded)
         assert total == sum(self.books.owns.values(), ZERO)
+        self.rows_balance(project, total)
+
+    def rows_balance(self, project: Project, total: Usage) -> None:
+        """The rows of days and models come to the same totals: each agent's to its own, all of them to everybody's,
+        each day's to what was spent on that day, and each model's to its tokens where it has a row of its own."""
+        kept = project.books
+        rows: dict[tuple[str, str], Usage] = defaultdict(Usage)
+        for node in project.agents.values():
+            assert sum(node.rows.values(), node.earlier) == node.own
+            for key, spent in node.rows.items():
+                rows[key] += spent
+        for past in kept.past.values():
+            for day, model, spent in past.rows:
+                rows[day, model] += spent
+        assert kept.rows == sum(1 + len(past.rows) for past in kept.past.values()) <= books.ROWS
+        assert {day for day, _ in rows} <= {*kept.days, ""}
+        assert len(kept.days) <= books.DAYS
+        assert len(kept.summed) <= books.SUMMED
+        assert sum(kept.ever.values(), ZERO) == total
+        for day in {day for day, _ in rows} | {*kept.summed} if self.books.day else ():
+            summed = kept.summed.get(day, {})
+            of_day = {model: spent for (at, model), spent in rows.items() if at == day}
+            if day and "" not in kept.summed:
+                assert sum([*of_day.values(), *summed.values()], ZERO) == self.books.days[day]
+            if not summed and "" not in kept.summed and books.OTHERS not in of_day:
+                assert all(spent.tokens == self.books.models[day, model] for model, spent in of_day.items())
+        assert sum([*rows.values(), *(spent for day in kept.summed.values() for spent in day.values())], ZERO) == total
 
 
 def overs(project: Project) -> dict[tuple[str, str], int]:
@@ -278,7 +305,24 @@ def every_reader_sees_the_same(project: Project) -> None:
         assert drawn["branch"]["output"] == node.branch.output
         assert {*drawn["grant"]} == {*node.accounts} <= {*BUDGETS}
         assert view.whoami(project, node)["state"] == node.state
-    assert {row["id"] for row in view.spending(project, Operator(), 5e3)["agents"]} == shown.keys()
+    all_told = spending.spending(project, Operator(), 5e3)
+    spent = {node.id for node in project.agents.values() if node.branch != ZERO}
+    assert spent <= {row["id"] for row in all_told["agents"]}
+    for group in spending.BY:
+        of = "branch" if group == "branch" else "own"
+        for since in {spending.ALL, project.books.day}:
+            told = spending.spending(project, Operator(), 5e3, None, group, since)
+            rows: list[view.Plain] = told["agents"] if "agents" in told else told["rows"]
+            assert _tokens(row[of] for row in rows) == _tokens([told["total"]])
+            assert since or told["total"] == all_told["total"]
+    for main in project.mains:
+        node = project.agents[main]
+        for group in ("agent", "branch", "day"):
+            assert spending.spending(project, Operator(), 5e3, node, group)["total"] == view.usage(node.branch)
+
+
+def _tokens(usages: Iterable[view.Plain]) -> int:
+    return sum(each[key] for each in usages for key in ("input", "cache_read", "cache_write", "output", "incomplete"))
 
 
 def _drawn(agents: list[view.Plain]) -> Iterator[view.Plain]:

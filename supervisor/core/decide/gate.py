@@ -16,6 +16,9 @@ from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.core.requests import VERB, Request
 from supervisor.core.state import Node, Project, fold
 
+#: What may book something.
+SPENDING = (facts.Spent, facts.Handed, facts.TurnStarted)
+
 
 def decide(project: Project, by: Principal, request: Request, moment: Moment) -> list[Fact] | Refusal:
     """What follows from a request: facts (none where it is so already), or the refusal that changes nothing."""
@@ -112,6 +115,10 @@ def take(project: Project, happened: list[Fact], moment: Moment) -> list[Fact]:
         fact = waiting.popleft()
         node = project.agents.get(getattr(fact, "agent", ""))
         if not _moot(project, node, fact):
+            if isinstance(fact, SPENDING) and moment.stamp.day not in ("", project.books.day):
+                dawned = facts.Dawned(moment.stamp.day)
+                apply(project, dawned, moment.stamp.at)
+                taken.append(dawned)
             heard = node is None or not late(node, fact) or isinstance(fact, facts.Spent)
             apply(project, fact, moment.stamp.at)
             taken.append(fact)
