@@ -100,7 +100,8 @@ def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
 
 
 def _started(_project: Project, node: Node, fact: facts.Started) -> None:
-    node.pid = fact.pid
+    node.pid, node.started = fact.pid, fact
+    node.model = fact.model or node.model
 
 
 def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
@@ -162,6 +163,10 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
         if report.context is not None and report.context >= 0:  # not a number is neither
             node.context = report.context
         node.model = report.model or node.model
+
+
+def _outside(_project: Project, node: Node, fact: facts.Outside) -> None:
+    node.outside = (*node.outside, fact.used)
 
 
 def _spend(project: Project, node: Node, added: Usage) -> None:
@@ -257,6 +262,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.TurnStarted: _turn_started,
     facts.TurnEnded: _turn_ended,
     facts.Spent: _spent,
+    facts.Outside: _outside,
     facts.Spoke: _spoke,
     facts.Said: _said,
     facts.Blocked: _blocked,

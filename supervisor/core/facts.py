@@ -167,13 +167,18 @@ class Starting:
 @frozen
 class Started:
     """The process is there. `start` is its start time in clock ticks since boot (/proc/PID/stat field 22). `credential`
-    tells logins apart without saying anything of them ("" where it is not known)."""
+    tells logins apart without saying anything of them ("" where it is not known). `model` and `tools` are what it was
+    told to use, "" and None where that is its program's own choice; `model_from`, `tools_from` whose word."""
 
     agent: str
     run: int
     pid: int
     start: int
     credential: str = ""
+    model: str = ""
+    model_from: str = ""
+    tools: tuple[str, ...] | None = None
+    tools_from: str = ""
 
 
 @frozen
@@ -264,6 +269,16 @@ class Spent:
     run: int
     reports: tuple[Report, ...]
     incomplete: int = 0
+
+
+@frozen
+class Outside:
+    """The agent's program says that it uses what the agent does not hold: `used`, of the right `field`. Told once."""
+
+    agent: str
+    run: int
+    field: str
+    used: str
 
 
 @frozen
@@ -439,6 +454,6 @@ class Forgotten:
 Fact = (
     Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
     | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
-    | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
-    | Abandoned | Due | Expired | Left | Forgotten
+    | Outside | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost
+    | BackedOff | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

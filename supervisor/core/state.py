@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from attrs import Factory, define
 
-from supervisor.core.facts import Exited, Input, Killed
+from supervisor.core.facts import Exited, Input, Killed, Started
 from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, State
@@ -74,6 +74,9 @@ class Node:
     introduced: bool = False
     talk: Talk = Factory(Talk)
     model: str = ""
+    #: what its last run was started with, and the models that it said it uses and does not hold
+    started: Started | None = None
+    outside: tuple[str, ...] = ()
     crashes: int = 0
     crashed: int = 0
     exit: Exited | None = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from attrs import asdict
 
-from supervisor.core import rights
+from supervisor.core import models, rights
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.facts import Killed
 from supervisor.core.grants import BOUNDS, BUDGETS
@@ -46,7 +46,7 @@ def label(node: Node) -> Plain:
     return {"id": node.id, "name": node.name}
 
 
-def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  # as every view
+def agent(project: Project, node: Node, now: float) -> Plain:
     """One agent without its children. Times are Unix seconds, ages seconds."""
     return {
         "id": node.id,
@@ -54,6 +54,7 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "role": node.spec.role,
         "kind": node.spec.kind,
         "model": node.model,
+        "outside": outside(project, node),
         "description": node.spec.description,
         "state": node.state,
         "wanted": node.wanted,
@@ -78,6 +79,11 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "garbled": node.garbled,
         "exit": _exit(node),
     }
+
+
+def outside(project: Project, node: Node) -> list[str]:
+    """The models that its program said it uses and it does not hold now."""
+    return [model for model in node.outside if models.strange(project, node, model)]
 
 
 def _exit(node: Node) -> Plain | None:

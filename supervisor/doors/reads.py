@@ -65,7 +65,7 @@ class Reads:
         if not isinstance(call.principal, Agent):
             faults += [*self._projects.faults, *_unclaimed(self._projects.containment)]
         for room in rooms:
-            faults += _garbled(room) + _unkept(room) + _unlimited(room) + _put_off(room)
+            faults += _garbled(room) + _outside(room) + _unkept(room) + _unlimited(room) + _put_off(room)
         shown = [await self._project(room) for room in rooms if room.project.file]
         return self._about() | {"projects": shown, "faults": faults}
 
@@ -175,6 +175,16 @@ def _garbled(room: Room) -> list[Plain]:
         {"at": node.since, "where": f"{node.name} ({node.id})", "what": f"{node.garbled} unreadable lines"}
         for node in room.project.agents.values()
         if node.garbled
+    ]
+
+
+def _outside(room: Room) -> list[Plain]:
+    """Who uses a model that it does not hold."""
+    return [
+        {"at": None, "where": f"{node.name} ({node.id})", "what": f"uses the model {model}, which it does not hold"}
+        for node in room.project.agents.values()
+        if node.outside and not node.away
+        for model in view.outside(room.project, node)
     ]
 
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import trio
 
-from supervisor.core import facts, rights, words
+from supervisor.core import facts, words
 from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
-from supervisor.core.spec import KindSpec
 from supervisor.core.state import Node
-from supervisor.kinds.kind import Launch, Seat
-from supervisor.kinds.table import KINDS
-from supervisor.runtime import environment, points
+from supervisor.runtime import credential, points, seating
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
@@ -72,6 +68,7 @@ class House:
         #: the leaders of all living runs, by (pid, start): what names a caller
         self.runs = runs
         self._tools = tools
+        self._credential_key = credential.load(directory.parent)
         self._nursery = nursery
 
     # --- acts
@@ -159,33 +156,22 @@ class House:
     def spawn(self, node: Node, cell: Cell, fact: Starting, later: Callable[[float, Callable[[], None]], None]) -> Run:
         """Start a run's process. Raises OSError with everything undone."""
         self.places.check(node.name)
-        project, spec = self.desk.project, node.spec
-        kind = self._kind(spec.kind)
-        home = self.home(node.id)
-        tools = rights.effective(project, node, "tools")
-        seat = Seat(
-            node.id,
-            fact.run,
-            node.name,
-            node.session,
-            fact.resume,
-            str(home),
-            spec,
-            tools if isinstance(tools, tuple) else None,
-        )
-        program = KINDS[kind.protocol]
+        project, home = self.desk.project, self.home(node.id)
         # All that can fail comes before the process is there.
-        launch, talk = program.launch(kind, seat), program.converse(seat)
+        made = seating.prepare(
+            project, node, fact, home, instance=self.instance, tools=self._tools, key=self._credential_key
+        )
+        talk = made.program.converse(made.seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
-        cell.limit(spec.resources)
+        cell.limit(node.spec.resources)
         points.reach("spawning")
         try:
             process = cell.spawn(
-                launch.argv,
-                cwd=spec.directory or str(home),
-                env=self._environment(node, launch),
-                stdio=kind.stdio,
+                made.launch.argv,
+                cwd=node.spec.directory or str(home),
+                env=made.environment,
+                stdio=made.kind.stdio,
                 stderr=stderr.fd,
                 run=fact.run,
             )
@@ -194,28 +180,9 @@ class House:
             raise
         points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
-        self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
+        self.desk.observe(made.started(process.pid, process.start))
         heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
-        return Run(node.id, fact.run, process, cell, program, talk, printed.stdout, stderr, heard)
-
-    def _kind(self, name: str) -> KindSpec:
-        fleet = self.desk.project.fleet
-        kind = next((kind for kind in fleet.kinds if kind.name == name), None) if fleet is not None else None
-        if kind is None or kind.protocol not in KINDS:
-            raise FileNotFoundError(f"the kind {name!r} is not declared any more")
-        return kind
-
-    def _environment(self, node: Node, launch: Launch) -> dict[str, str]:
-        project = self.desk.project
-        allowed = rights.effective(project, node, "env")
-        given = dict(launch.env) | dict(node.spec.env)
-        if node.spec.env_file:
-            given |= environment.read_file(node.spec.env_file)
-        built = environment.build(
-            os.environ, allowed if isinstance(allowed, tuple) else None, given, project.path, self._tools
-        )
-        built["FLEET_AGENT"] = f"{self.instance}:{node.id}"
-        return built
+        return Run(node.id, fact.run, process, cell, made.program, talk, printed.stdout, stderr, heard)
 
     def home(self, agent: str) -> Path:
         """The agent's own directory, made where it is missing."""

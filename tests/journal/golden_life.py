@@ -205,8 +205,24 @@ def end(life: Life) -> None:
         life.leave(name)
 
 
+def strange(life: Life) -> None:
+    """Up once more; a program uses a model that its agent does not hold, and its provider has had enough of it."""
+    modest = Declared("modest", Spec("lines", model="small-1", model_from="agents.toml"), Grant(models=("small-*",)))
+    fleet = Fleet("golden", (Declared("lead", Spec("lines"), children=(modest,)),), FLEET.roles, FLEET.kinds)
+    life.ask(requests.Up("/home/me/g/agents.toml", "c" * 64, "/usr/bin", fleet))
+    life.run("lead", 170, "session-lead")
+    node = life.project.agents[life.id("modest")]
+    whose = f"grant of modest ({node.id})"
+    life.see(facts.Started(node.id, 1, 171, 1710, "5e55", "small-1", "agents.toml", ("read",), whose))
+    life.see(facts.Ready(node.id, 1, "session-modest", "big-1"))
+    life.see(facts.Limited(node.id, 1, "rate", None, "slow down"))
+    life.ask(requests.Down())
+    for name in ("modest", "lead"):
+        life.leave(name)
+
+
 #: Told in this order; a new one is appended.
-CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end)
+CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end, strange)
 
 
 def tree(project: Project) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from supervisor.core import names
+from supervisor.core import models, names
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.decide import admit
 from supervisor.core.decide.moment import Moment
@@ -124,7 +124,7 @@ def _wanted(project: Project, fleet: Fleet, parent: Node | None, request: Fork) 
     if not kind:
         raise refuse("value", "name a declared --role, or a --kind", field="kind")
     base = role.spec if role else evolve(fleet.defaults, task="", description="", role="")
-    inherited = parent.model if parent is not None and parent.spec.kind == kind else ""
+    model, model_from = _model(project, parent, kind, base, request)
     stands = parent.spec.directory if parent is not None else project.file.rpartition("/")[0]
     spec = evolve(
         base,
@@ -133,12 +133,23 @@ def _wanted(project: Project, fleet: Fleet, parent: Node | None, request: Fork) 
         task=request.task or base.task,
         description=request.description or base.description,
         directory=request.directory or base.directory or stands,
-        model=request.model or base.model or inherited,
+        model=model,
+        model_from=model_from,
         max_tasks=request.max_tasks if request.max_tasks is not None else base.max_tasks,
         replace=request.replace if request.replace is not None else base.replace,
         restart=request.restart if request.restart is not None else base.restart,
     )
     return spec, admit.merged(role.grant if role else Grant(), request.grant)
+
+
+def _model(project: Project, parent: Node | None, kind: str, base: Spec, request: Fork) -> tuple[str, str]:
+    """What the fork names, else its role, else the defaults, else what its parent uses; and whose word that is."""
+    if request.model:
+        return request.model, models.FORK
+    if base.model_from or base.model:
+        return base.model, base.model_from
+    model = models.inherited(project, parent, kind)
+    return (model, f"parent {parent.name} ({parent.id})") if model and parent is not None else ("", "")
 
 
 def _role(fleet: Fleet, request: Fork) -> Role | None:

@@ -8,7 +8,7 @@ from collections import deque
 from supervisor.core import authority, facts, names, requests
 from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import admit, fleet, fork, leave, run, task
+from supervisor.core.decide import admit, fleet, fork, leave, outside, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
@@ -144,6 +144,8 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or node.task is None
         case facts.Interrupted():
             return node is None or node.state != "working" or node.cut
+        case facts.Outside():
+            return node is None or fact.used in node.outside
         case facts.Warned():
             return node is None or fact.field not in node.accounts or (fact.field, fact.percent) in node.warned
         case _:
@@ -158,11 +160,15 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
         return []
     match fact:
         case facts.Ready():
-            return task.carry_on(project, node, moment)
+            return [*outside.after_report(project, fact), *task.carry_on(project, node, moment)]
         case facts.Queued():
             return task.hand(project, node)
-        case facts.Handed() | facts.Spent() | facts.TurnStarted():
+        case facts.Spent():
+            return [*outside.after_report(project, fact), *task.after_spending(project, fact)]
+        case facts.Handed() | facts.TurnStarted():
             return task.after_spending(project, fact)
+        case facts.Outside():
+            return outside.after_outside(project, fact, moment)
         case facts.Warned():
             return task.after_warning(project, fact, moment)
         case facts.TurnEnded():
