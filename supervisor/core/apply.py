@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts, talk, tree
+from supervisor.core import budgets, facts, parking, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
@@ -20,7 +20,7 @@ def late(node: Node, fact: Fact) -> bool:
     if isinstance(fact, facts.Starting) or not hasattr(fact, "run"):
         return False
     if isinstance(fact, facts.Due):
-        return fact.run != node.run or node.alive
+        return fact.run != node.run or (node.alive and node.state != "parked")
     return fact.run != node.run or not node.alive
 
 
@@ -45,10 +45,12 @@ def apply(project: Project, fact: Fact, at: float) -> None:
 
 def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
     """Where the table leads; the counts of who is around go along."""
-    moved = after(node.state, type(fact).__name__, fact.to if isinstance(fact, facts.Left) else None)
+    moved = after(node.state, type(fact).__name__, fact.to if isinstance(fact, facts.Left | facts.Unparked) else None)
     if moved == node.state:
         return
-    node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
+    if moved != "parked":
+        node.park = None
+        node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
     more = (node.state in AWAY) - (moved in AWAY)
     node.state, node.since = moved, at
     project.living += more
@@ -91,7 +93,8 @@ def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
     node.warned |= {(fact.field, at) for at in (80, 100) if at <= fact.percent}
 
 
-def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
+def _starting(project: Project, node: Node, fact: facts.Starting) -> None:
+    parking.tries(project, node)
     node.run, node.alive, node.rerun, node.wanted = fact.run, True, None, "running"
     node.leaving, node.ended_by, node.turn, node.cut = "", "", False, False
     if not fact.resume:
@@ -100,12 +103,14 @@ def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
 
 
 def _started(_project: Project, node: Node, fact: facts.Started) -> None:
-    node.pid, node.started = fact.pid, fact
+    node.pid, node.started, node.credential = fact.pid, fact, fact.credential
     node.model = fact.model or node.model
 
 
 def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
+    parking.broken_off(node)
     node.alive, node.turn, node.pid, node.reason, node.last = False, False, 0, fact.reason, fact.reason
+    node.credential = fact.credential or node.credential
 
 
 def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
@@ -132,7 +137,7 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     costs = talk.handed(node, fact)
     if fact.turn:
         node.turn, node.cut = True, False
-        node.status = node.verdict = node.summary = ""
+        node.status = node.verdict = node.summary = node.limited = ""
     if costs:
         _spend(project, node, Usage(turns=1))
 
@@ -147,6 +152,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
 def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
     node.handed.clear()
     talk.ended(node, fact)
+    parking.turn_ended(node, fact)
     node.turn = node.cut = False
     node.text = fact.text
     node.reason = fact.error
@@ -160,6 +166,8 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
         _spend(project, node, evolve(added, turns=0))
         if late(node, fact):
             continue  # what it says of itself is over
+        if added.output:
+            node.parks = 0  # a model answered
         if report.context is not None and report.context >= 0:  # not a number is neither
             node.context = report.context
         node.model = report.model or node.model
@@ -196,6 +204,7 @@ def _said(_project: Project, node: Node, fact: facts.Said) -> None:
 def _blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
     node.waiting_on, node.last = fact.on, first_line(fact.question) or node.last
     node.status, node.asked = "", project.inputs  # what it said before it asked is not its last word
+    parking.asked(node, waits=True)
 
 
 def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
@@ -203,7 +212,8 @@ def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
 
 
 def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
-    node.task, node.tasks = None, node.tasks + 1
+    node.task, node.tasks, node.limited = None, node.tasks + 1, ""
+    parking.asked(node, waits=False)
     node.status = fact.status
     node.summary = fact.summary or node.summary
 
@@ -213,7 +223,8 @@ def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
     node.crashes = 0  # whoever starts it again means it to be tried again
 
 
-def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
+def _rerun(project: Project, node: Node, fact: facts.Rerun) -> None:
+    parking.tries(project, node)
     node.rerun = fact.resume
 
 
@@ -222,11 +233,13 @@ def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> Non
 
 
 def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
+    parking.broken_off(node)
     node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
     node.lasted += fact.lasted
 
 
 def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
+    parking.broken_off(node)
     node.alive, node.turn, node.pid = False, False, 0
 
 
@@ -266,6 +279,11 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Spoke: _spoke,
     facts.Said: _said,
     facts.Blocked: _blocked,
+    facts.Limited: parking.limited,
+    facts.Parked: parking.parked,
+    facts.Unparked: parking.unparked,
+    facts.Tripped: parking.tripped,
+    facts.Mended: parking.mended,
     facts.Garbled: _garbled,
     facts.TaskEnded: _task_ended,
     facts.Interrupted: _interrupted,

@@ -15,6 +15,7 @@ from supervisor.core.spec import Fleet, Spec
 Outcome = Literal["ok", "error", "aborted"]
 #: Why a provider takes no more for now.
 Limit = Literal["rate", "quota", "auth", "overload"]
+Resumed = Literal["standing", "starting", "working", "waiting"]
 Sort = Literal["brief", "task", "digest"]
 Away = Literal["stopped", "gone"]
 Cause = Literal[
@@ -183,11 +184,12 @@ class Started:
 
 @frozen
 class Unstarted:
-    """The process could not be spawned."""
+    """The process could not be spawned, or is not to be for now: `credential` is then the login that is stopped."""
 
     agent: str
     run: int
     reason: str
+    credential: str = ""
 
 
 @frozen
@@ -327,6 +329,47 @@ class Limited:
 
 
 @frozen
+class Parked:
+    """The agent takes no turn until then (Unix seconds), its run may live on. `named` says that the provider named that
+    time; `shared`, that not this agent met the limit but one with the same login."""
+
+    agent: str
+    until: float
+    sort: Limit
+    text: str = ""
+    named: bool = False
+    shared: bool = False
+
+
+@frozen
+class Unparked:
+    """It is tried again, its run goes on where it was: the time is over, or a person said so."""
+
+    agent: str
+    to: Resumed = "standing"
+
+
+@frozen
+class Tripped:
+    """A login takes no more until then (Unix seconds): nobody who has it starts a run or a turn. `elsewhere` says that
+    another project met it."""
+
+    credential: str
+    until: float
+    sort: Limit
+    text: str = ""
+    elsewhere: bool = False
+
+
+@frozen
+class Mended:
+    """The login takes more again, or nothing is known against it any more."""
+
+    credential: str
+    elsewhere: bool = False
+
+
+@frozen
 class Garbled:
     """Output that no one could read: `lines` of them, `bytes` in all, `why` of the last."""
 
@@ -423,7 +466,7 @@ class Abandoned:
 
 @frozen
 class Due:
-    """The wait of a backoff is over; `run` is the one before it."""
+    """The wait of a backoff or of a park is over; `run` is the agent's last."""
 
     agent: str
     run: int
@@ -454,6 +497,6 @@ class Forgotten:
 Fact = (
     Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
     | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
-    | Outside | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost
-    | BackedOff | Abandoned | Due | Expired | Left | Forgotten
+    | Outside | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled | TaskEnded
+    | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

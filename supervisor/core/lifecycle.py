@@ -28,7 +28,9 @@ TABLE: dict[tuple[State, str], State] = {
     ("waiting", "TaskEnded"): "standing",
     **{(state, "Starting"): "starting" for state in (*LIVE, "stopped")},
     **{(state, "Rerun"): "starting" for state in LIVE},
-    **{(state, "Lost"): "starting" for state in LIVE},
+    **{(state, "Lost"): "starting" for state in LIVE if state != "parked"},
+    **{(state, "Parked"): "parked" for state in LIVE},
+    ("parked", "Unparked"): "standing",  # or where its run was: the fact says where
     **{(state, "BackedOff"): "backoff" for state in LIVE},
     **{(state, "Leaving"): "stopping" for state in (*LIVE, "stopped")},
     ("stopping", "Left"): "stopped",  # or gone: the fact says which
@@ -36,8 +38,8 @@ TABLE: dict[tuple[State, str], State] = {
 
 
 def after(state: State, fact: str, to: State | None = None) -> State:
-    """The state after a fact; `to` is where a `Left` leads."""
+    """The state after a fact; `to` is where a `Left` or an `Unparked` leads."""
     following = TABLE.get((state, fact))
     if following is None:
         return state
-    return to if to is not None and fact == "Left" else following
+    return to if to is not None and fact in ("Left", "Unparked") else following

@@ -11,6 +11,7 @@ from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, State
 from supervisor.core.likeness import shape
+from supervisor.core.parking import Park, Trip
 from supervisor.core.spec import Fleet, Spec
 from supervisor.core.talk import Talk
 
@@ -102,6 +103,13 @@ class Node:
     leaving: str = ""
     ended_by: str = ""
     until: float | None = None
+    # what its provider takes: which login it has, why it is parked, the limit that its task waits out, how often it
+    # was parked since a model answered, and whether it is tried although its login is stopped
+    credential: str = ""
+    park: Park | None = None
+    limited: str = ""
+    parks: int = 0
+    trying: bool = False
     # what it holds and spent
     accounts: dict[str, Account] = Factory(dict)
     seat: str = ""
@@ -146,6 +154,8 @@ class Project:
     declares: dict[str, str] = Factory(dict)
     gone: dict[str, None] = Factory(dict)
     waiting: dict[str, None] = Factory(dict)
+    #: the logins that take no more for now
+    tripped: dict[str, Trip] = Factory(dict)
     unnamed: int = 0
     inputs: int = 0
     highest: int = 0

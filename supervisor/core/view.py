@@ -64,6 +64,7 @@ def agent(project: Project, node: Node, now: float) -> Plain:
         "since": node.since,
         "elapsed": round(max(0.0, now - node.born), 3),
         "until": node.until,
+        "limit": {"sort": node.park.sort, "text": node.park.text} if node.park is not None else None,
         "tasks": {"done": node.tasks, "max": node.spec.max_tasks},
         "queued": len(node.inbox),
         "own": usage(node.own),

@@ -205,6 +205,36 @@ def end(life: Life) -> None:
         life.leave(name)
 
 
+def limits(life: Life) -> None:
+    """A provider takes no more: one waits for itself, one for all who have its login; they come back one by one."""
+    life.see(facts.Opened("4545", "cgroup"))
+    life.ask(requests.Up("/home/me/g/agents.toml", "c" * 64, "/usr/bin", FLEET))
+    for pid, name in enumerate(("lead", "tests", "clock"), 170):
+        node = life.project.agents[life.id(name)]
+        life.see(facts.Started(node.id, node.run, pid, pid, "login-1" if name != "clock" else "login-2"))
+        life.see(facts.Ready(node.id, node.run, f"session-{name}", "big-1"))
+    lead, tests, clock = (life.id(name) for name in ("lead", "tests", "clock"))
+    life.ask(requests.Instruct("clock", "Tick"))
+    life.see(facts.Limited(clock, life.run_of("clock"), "rate", None, "slow down"))
+    life.see(facts.TurnEnded(clock, life.run_of("clock"), "error", "", "429"))
+    life.see(facts.Due(clock, life.run_of("clock")))
+    life.end_turn("clock", "Tock.")
+    life.end_turn("lead", "Begun.")
+    life.see(facts.Limited(tests, life.run_of("tests"), "quota", life.at + 3600, "usage limit reached"))
+    life.see(facts.TurnEnded(tests, life.run_of("tests"), "error", "", "usage limit reached"))
+    life.leave("tests", code=1)
+    life.ask(requests.Fork("Look", role="scout", name="late"), life.caller("lead"))
+    life.see(facts.Unstarted(life.id("late"), 1, "its login is stopped", "login-1"))
+    life.see(facts.Due(tests, life.run_of("tests")))
+    life.see(facts.Due(lead, life.run_of("lead")))
+    life.run("tests", 180, "session-tests")
+    life.see(facts.Started(tests, life.run_of("tests"), 180, 180, "login-1"))
+    life.spend("tests", 800, "call-9")
+    life.ask(requests.Start("lead"))
+    life.see(facts.Tripped("login-2", life.at + 100, "auth", "log in again", elsewhere=True))
+    life.see(facts.Mended("login-2", elsewhere=True))
+
+
 def strange(life: Life) -> None:
     """Up once more; a program uses a model that its agent does not hold, and its provider has had enough of it."""
     modest = Declared("modest", Spec("lines", model="small-1", model_from="agents.toml"), Grant(models=("small-*",)))
@@ -222,7 +252,7 @@ def strange(life: Life) -> None:
 
 
 #: Told in this order; a new one is appended.
-CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end, strange)
+CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end, limits, strange)
 
 
 def tree(project: Project) -> dict[str, Any]:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from supervisor.core.decide import leave, task
+from supervisor.core.decide import leave, park, task
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Abandoned, BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Starting, Unstarted
+from supervisor.core.facts import (
+    Abandoned,
+    BackedOff,
+    Cause,
+    Due,
+    Exited,
+    Fact,
+    Lost,
+    Opened,
+    Parked,
+    Starting,
+    Unstarted,
+)
 from supervisor.core.state import Node, Project
 from supervisor.core.words import called
 
@@ -34,6 +46,10 @@ def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Momen
         return [*task.cut(node), *leave.empty(project, node, moment)]
     if not node.live:
         return []
+    if node.state == "parked":
+        return []  # whatever its program did: it follows when the time is over
+    if isinstance(fact, Unstarted) and fact.credential:
+        return park.not_spawned(project, node, fact, moment)
     if node.rerun is not None:
         return [*task.cut(node), Starting(node.id, node.run + 1, resume=node.rerun and bool(node.session))]
     exited = fact if isinstance(fact, Exited) else None
@@ -117,10 +133,20 @@ def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
 
 
 def after_opening(project: Project, moment: Moment, _fact: Opened) -> list[Fact]:
-    """Recovery: what was alive is lost, what was leaving has left; then every live agent starts, parents first."""
+    """Recovery: what was alive is lost, what was leaving has left; then every live agent starts, parents first, or is
+    parked as it was."""
     nodes = [node for main in project.mains for node in project.down(project.agents[main])]
     facts: list[Fact] = [Lost(node.id, node.run) for node in nodes if node.alive]
     facts += [fact for node in nodes if not node.alive for fact in leave.empty(project, node, moment)]
     if project.wanted:
-        facts += [Starting(node.id, node.run + 1, resume=bool(node.session)) for node in nodes if node.live]
+        facts += [again for node in nodes if (again := _again(node)) is not None]
     return facts
+
+
+def _again(node: Node) -> Fact | None:
+    if not node.live:
+        return None
+    if node.park is None:
+        return Starting(node.id, node.run + 1, resume=bool(node.session))
+    kept = node.park
+    return Parked(node.id, node.until or 0.0, kept.sort, kept.text, kept.named, kept.shared)
