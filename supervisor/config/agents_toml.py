@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: The protocols there are: the kinds of a fleet without any `[kinds]`, but for `lines`, which needs a command.
-PROTOCOLS: Final = frozenset({"lines", "pi", "scripted"})
+PROTOCOLS: Final = frozenset({"gemini", "lines", "opencode", "pi", "scripted"})
 
 
 @frozen

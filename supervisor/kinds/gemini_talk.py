@@ -1,5 +1,5 @@
-"""One run's dialogue with gemini: its task on stdin, its stream of JSON lines on stdout. What it used stands in its last
-line alone; a process that is ended before it takes that number with it, and how many calls those were is said."""
+"""One run's dialogue with gemini: its task on stdin, its stream of JSON lines on stdout. What it used stands in its
+last line alone: a process that is ended before takes that number with it, and how many calls those were is said."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
 from supervisor.kinds.once import OnceConversation
 
-#: Of lines that are too long, only the last one of a task is needed.
-_RESULT = b'{"type":"result"'
+#: Of lines that are too long, only these would be missed.
+_NEEDED = (b'{"type":"result"', b'{"type":"message"')
 _EMPTY = "gemini ended its task with an error and gave no reason"
 
 
@@ -35,9 +35,7 @@ class GeminiConversation(OnceConversation):
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         """What was said to it, and what its tools gave back, nobody needs."""
-        return (
-            [too_long(self._seat, size)] if head.startswith((_RESULT, b'{"type":"message"')) and not _user(head) else []
-        )
+        return [too_long(self._seat, size)] if head.startswith(_NEEDED) and not _user(head) else []
 
     def ended(self) -> list[Fact]:
         """A turn that is still open never came to its result."""

@@ -8,8 +8,8 @@ import re
 from supervisor.core.facts import Limit
 
 _AUTH = re.compile(
-    r"unauthenticated|unauthorized|permission_denied|invalid[ _](?:api[ _])?key|api[ _]key[ _](?:is )?(?:not|in)[ _]?valid"
-    r"|no api key|not logged in|log ?in again|authentication",
+    r"unauthenticated|unauthorized|permission_denied|invalid[ _](?:api[ _])?key"
+    r"|api[ _]key[ _](?:is )?(?:not|in)[ _]?valid|no api key|not logged in|log ?in again|authentication",
     re.IGNORECASE,
 )
 _RATE = re.compile(r"resource_exhausted|rate[ _-]?limit|too many requests|quota|usage limit", re.IGNORECASE)
@@ -22,7 +22,7 @@ _OVERLOAD = re.compile(r"overloaded|\bunavailable\b", re.IGNORECASE)
 
 
 def sort(status: int, text: str) -> Limit | None:
-    """The sort of limit that an error is, None where it is none. `status` is the HTTP status, 0 where it is not known."""
+    """The sort of limit that an error is, None where it is none. `status` is the HTTP status, 0 where it is unknown."""
     if status in {401, 403} or (not status and _AUTH.search(text)):
         return "auth"
     if status in {402, 429} or (not status and _RATE.search(text)):

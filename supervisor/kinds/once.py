@@ -3,7 +3,7 @@ goes to it, once: nothing joins a task that runs."""
 
 from __future__ import annotations
 
-from supervisor.core.facts import Fact, Input, Limited, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.facts import Fact, Input, Limited, Outcome, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report
 from supervisor.kinds import fields, limited
 from supervisor.kinds.kind import Seat
@@ -93,13 +93,14 @@ class OnceConversation:
             return [TurnEnded(seat.agent, seat.run, "ok", text=text)]
         why = limited.sort(status, error)
         found: list[Fact] = [Limited(seat.agent, seat.run, why, None, error)] if why and not self._cut else []
-        outcome = "aborted" if self._cut else "error"
+        outcome: Outcome = "aborted" if self._cut else "error"
         return [*found, TurnEnded(seat.agent, seat.run, outcome, text=text, error=error)]
 
     def _aborted(self) -> list[Fact]:
         """It was ended on purpose before it was done."""
-        self._turn = False
-        return [TurnEnded(self._seat.agent, self._seat.run, "aborted", text=self._text, error=self._error)]
+        text, error = self._text, self._error
+        self._turn, self._text, self._error = False, "", ""
+        return [TurnEnded(self._seat.agent, self._seat.run, "aborted", text=text, error=error)]
 
     def _spent(self, reports: tuple[Report, ...], incomplete: int = 0) -> list[Fact]:
         return [Spent(self._seat.agent, self._seat.run, reports, incomplete)] if reports or incomplete else []

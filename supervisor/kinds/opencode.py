@@ -1,5 +1,5 @@
-"""The kind `opencode`: the agent CLI opencode, a process a task, as the person installed and configured it. It never moves
-the person's own opencode: what it adds to their configuration is added for the run alone."""
+"""The kind `opencode`: the agent CLI opencode, a process a task, as the person installed and configured it. It never
+moves the person's own opencode: what it adds to their configuration is added for the run alone."""
 
 from __future__ import annotations
 

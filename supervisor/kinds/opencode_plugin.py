@@ -1,5 +1,5 @@
-"""What runs inside opencode for the fleet: it prints what `opencode run` keeps to itself, such as what subagents use and
-that a provider is asked again, and refuses tools that are not in the agent's grant. It changes nothing else."""
+"""What runs inside opencode for the fleet: it prints what `opencode run` keeps to itself, such as what subagents use
+and that a provider is asked again, and refuses tools that are not in the agent's grant. It changes nothing else."""
 
 from __future__ import annotations
 

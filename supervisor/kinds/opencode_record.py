@@ -62,7 +62,7 @@ class _Acp(acp.AcpRecord):
     """A prompt's answer has the numbers of its last call alone, and so have the answers of two that ran as one; what a
     session cost so far is told in full."""
 
-    def _reports(self, result: Mapping[str, object], name: str) -> tuple[Report, ...]:  # noqa: ARG002  # the call's is told
+    def _reports(self, result: Mapping[str, object], name: str) -> tuple[Report, ...]:
         told = result.get("usage")
         if not isinstance(told, dict):
             return ()

@@ -1,5 +1,5 @@
-"""One run's dialogue with opencode: its task on stdin, JSON lines on stdout. There is no last line: that a task is over is
-known at the end of stdout. Lines of our own plugin stand among them, in the shape of opencode's events."""
+"""One run's dialogue with opencode: its task on stdin, JSON lines on stdout. There is no last line: that a task is over
+is known at the end of stdout. Lines of our own plugin stand among them, in the shape of opencode's events."""
 
 from __future__ import annotations
 
