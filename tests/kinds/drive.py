@@ -6,7 +6,6 @@ import os
 import subprocess
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TypeVar
 
 import trio
@@ -147,7 +146,7 @@ async def driven(
     launch = kind.launch(KindSpec("tested", kind.name, command), place)
     environment = {**(os.environ if env is None else env), **dict(launch.env)}
     for name, text in launch.files:
-        Path(place.home, name).write_text(text)
+        await trio.Path(place.home, name).write_text(text)
     process = await trio.lowlevel.open_process(
         launch.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=cwd
     )
