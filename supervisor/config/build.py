@@ -39,7 +39,7 @@ _LIMITS: Final = {"depth": "depth", "agents": "agents_max", "forks_per_minute": 
 
 
 def build(
-    sources: Sequence[Source], fallback: str, protocols: frozenset[str], report: Report
+    sources: Sequence[Source], fallback: str, protocols: Mapping[str, bool], report: Report
 ) -> tuple[Fleet, tuple[Origin, ...]]:
     """The fleet of the last source, with the others under it, and every value's origin. What is wrong is reported;
     a fleet with problems reported is to be thrown away."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import tomli_w
 
-from supervisor.config.kinds import built_in
+from supervisor.config.kinds import EITHER, built_in
 from supervisor.config.values import UNLIMITED, show_duration, show_money, show_resource
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Declared, Fleet, KindSpec, Resources, Role, Spec
@@ -48,7 +48,8 @@ def _returns(value: Any) -> bool:
 
 
 def _is_built_in(kind: KindSpec) -> bool:
-    return kind in built_in(frozenset({kind.name}))
+    """Whether it says no more than its protocol does: what that is, only the reader of the text knows."""
+    return kind in built_in({kind.name: kind.once}) and not (kind.once and kind.name in EITHER)
 
 
 def _kind(kind: KindSpec) -> dict[str, Any]:
@@ -57,6 +58,8 @@ def _kind(kind: KindSpec) -> dict[str, Any]:
         table["command"] = list(kind.command)
     if kind.stdio != "socket":
         table["stdio"] = kind.stdio
+    if kind.once and kind.protocol in EITHER:
+        table["once"] = True
     return table
 
 

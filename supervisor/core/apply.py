@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts, parking, talk, tree
+from supervisor.core import budgets, facts, parking, runs, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
@@ -93,33 +93,6 @@ def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
     node.warned |= {(fact.field, at) for at in (80, 100) if at <= fact.percent}
 
 
-def _starting(project: Project, node: Node, fact: facts.Starting) -> None:
-    parking.tries(project, node)
-    node.run, node.alive, node.rerun, node.wanted = fact.run, True, None, "running"
-    node.leaving, node.ended_by, node.turn, node.cut = "", "", False, False
-    if not fact.resume:
-        node.session, node.introduced = "", False
-    talk.starting(node, fact)
-
-
-def _started(_project: Project, node: Node, fact: facts.Started) -> None:
-    node.pid, node.started, node.credential = fact.pid, fact, fact.credential
-    node.model = fact.model or node.model
-
-
-def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
-    parking.broken_off(node)
-    node.alive, node.turn, node.pid, node.reason, node.last = False, False, 0, fact.reason, fact.reason
-    node.credential = fact.credential or node.credential
-
-
-def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
-    node.session, node.model = fact.session or node.session, fact.model or node.model
-    # What a program keeps of a conversation may be less than what was said to it before it died.
-    node.introduced = node.introduced and not fact.fresh
-    talk.ready(node, fact)
-
-
 def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
     node.inbox.append(fact.input)
     project.inputs = max(project.inputs, int(fact.input.id[1:]))
@@ -146,6 +119,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
     if not node.turn and after(node.state, "TurnStarted") != node.state:  # one that we did not start
         node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
+        talk.started(node)
     talk.begun(node)
 
 
@@ -190,6 +164,7 @@ def _spend(project: Project, node: Node, added: Usage) -> None:
 
 def _spoke(_project: Project, node: Node, fact: facts.Spoke) -> None:
     node.last = fact.last
+    talk.spoke(node)
 
 
 def _said(_project: Project, node: Node, fact: facts.Said) -> None:
@@ -221,31 +196,11 @@ def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
 def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
     node.wanted, node.leaving, node.ended_by, node.rerun = fact.to, fact.cause, fact.by, None
     node.crashes = 0  # whoever starts it again means it to be tried again
-
-
-def _rerun(project: Project, node: Node, fact: facts.Rerun) -> None:
-    parking.tries(project, node)
-    node.rerun = fact.resume
+    node.stands = False
 
 
 def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> None:
     node.cut = True
-
-
-def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
-    parking.broken_off(node)
-    node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
-    node.lasted += fact.lasted
-
-
-def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
-    parking.broken_off(node)
-    node.alive, node.turn, node.pid = False, False, 0
-
-
-def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
-    node.crashes, node.crashed = fact.crashes, node.crashed + (fact.crashes > 0)
-    node.talk = evolve(node.talk, resumed=fact.resumed)
 
 
 def first_line(text: str) -> str:
@@ -264,10 +219,11 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Respecified: tree.respecified,
     facts.Granted: tree.granted,
     facts.Warned: _warned,
-    facts.Starting: _starting,
-    facts.Started: _started,
-    facts.Unstarted: _unstarted,
-    facts.Ready: _ready,
+    facts.Starting: runs.starting,
+    facts.Stood: runs.stood,
+    facts.Started: runs.started,
+    facts.Unstarted: runs.unstarted,
+    facts.Ready: runs.ready,
     facts.Queued: _queued,
     facts.Handed: _handed,
     facts.Read: talk.read,
@@ -288,10 +244,10 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.TaskEnded: _task_ended,
     facts.Interrupted: _interrupted,
     facts.Leaving: _leaving,
-    facts.Rerun: _rerun,
-    facts.Exited: _exited,
-    facts.Lost: _lost,
-    facts.BackedOff: _backed_off,
+    facts.Rerun: runs.rerun,
+    facts.Exited: runs.exited,
+    facts.Lost: runs.lost,
+    facts.BackedOff: runs.backed_off,
     facts.Abandoned: talk.abandoned,
     facts.Left: tree.left,
     facts.Forgotten: tree.forgotten,

@@ -166,6 +166,14 @@ class Starting:
 
 
 @frozen
+class Stood:
+    """The agent, whose program does one task and ends, stands by without a process: the next text that wakes starts
+    one."""
+
+    agent: str
+
+
+@frozen
 class Started:
     """The process is there. `start` is its start time in clock ticks since boot (/proc/PID/stat field 22). `credential`
     tells logins apart without saying anything of them ("" where it is not known). `model` and `tools` are what it was
@@ -422,7 +430,8 @@ class Interrupted:
 @frozen
 class Exited:
     """The run is empty. Exactly one of `code` and `signal` is set where the leader's status is known;
-    `lasted` is in seconds on the monotonic clock; `killed` names what had to be ended after the leader."""
+    `lasted` is in seconds on the monotonic clock, `stood` how long the agent stood by without a process before;
+    `killed` names what had to be ended after the leader."""
 
     agent: str
     run: int
@@ -433,6 +442,7 @@ class Exited:
     unkillable: tuple[int, ...] = ()
     #: so many processes of the run the kernel ended because its memory was used up
     oom: int = 0
+    stood: float = 0.0
 
 
 @frozen
@@ -496,7 +506,8 @@ class Forgotten:
 
 Fact = (
     Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
-    | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
-    | Outside | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled | TaskEnded
-    | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
+    | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded
+    | Spent | Outside | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled
+    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left
+    | Forgotten
 )  # fmt: skip

@@ -93,3 +93,7 @@ class Fleet:
     depth: int = 32
     agents_max: int = 3000
     forks_per_minute: int = 120
+
+    def once(self, kind: str) -> bool:
+        """Whether this is a kind whose program does one task and ends."""
+        return any(each.once for each in self.kinds if each.name == kind)

@@ -70,6 +70,8 @@ class Node:
     run: int = 0
     alive: bool = False
     rerun: bool | None = None
+    #: it stands by without a process, because its program does one task and ends
+    stands: bool = False
     pid: int = 0
     session: str = ""
     introduced: bool = False
@@ -193,6 +195,10 @@ class Project:
     def above(self, node: Node) -> Node | None:
         """The parent; None above a main."""
         return self.agents[node.parent] if node.parent is not None else None
+
+    def once(self, node: Node) -> bool:
+        """Whether the agent's program does one task and ends, so that it stands by without a process."""
+        return self.fleet is not None and self.fleet.once(node.spec.kind)
 
     def giver(self, node: Node) -> str:
         """Who could give the agent more: its parent, by name, or a person."""

@@ -202,7 +202,7 @@ def _why(room: Room, node: Node) -> str:
 
 
 def _restarted(node: Node, run: int) -> Callable[[], bool]:
-    return lambda: node.away or (node.run > run and node.state not in ("starting", "backoff"))
+    return lambda: node.away or ((node.run > run or node.stands) and node.state not in ("starting", "backoff"))
 
 
 def _gone(node: Node) -> Callable[[], bool]:

@@ -52,6 +52,8 @@ class Seat:
     home: str
     spec: Spec
     tools: tuple[str, ...] | None = None
+    #: its program does one task and ends
+    once: bool = False
     instructions: str = ""
 
 

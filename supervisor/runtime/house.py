@@ -85,6 +85,8 @@ class House:
         match fact:
             case facts.Starting():
                 self._start(fact)
+            case facts.Stood():
+                self._stand(fact)
             case facts.Handed():
                 self._hand(fact)
             case facts.Leaving():
@@ -96,7 +98,7 @@ class House:
                     host.rerun(fact.run)
             case facts.Interrupted():
                 if (host := self.hosts.get(fact.agent)) is not None:
-                    host.interrupt()
+                    host.interrupt(fact.run)
             case facts.BackedOff():
                 self._back_off(fact)
             case facts.Ready() | facts.Exited() | facts.Unstarted():
@@ -117,21 +119,33 @@ class House:
         if self._closing:
             self.desk.observe(facts.Unstarted(fact.agent, fact.run, "the daemon leaves"))
             return
-        host = self.hosts.get(fact.agent)
-        if host is not None and not host.closing():
+        host = self._host(node)
+        if host is None:
+            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
+        else:
             host.start(fact)
-            return
+
+    def _stand(self, fact: facts.Stood) -> None:
+        """Its host is there without a run, so that others may be started under it."""
+        node = self.desk.project.agents.get(fact.agent)
+        if node is not None and node.stands and not self._closing:
+            self._host(node)
+
+    def _host(self, node: Node) -> Host | None:
+        """The agent's host, a new one where it has none; None where its parent has left."""
+        host = self.hosts.get(node.id)
+        if host is not None and not host.closing():
+            return host
         parent = self.hosts.get(node.parent) if node.parent is not None else None
         if node.parent is not None and (parent is None or parent.closing()):
-            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
-            return
+            return None
         new = Host(self, node, parent, host.done if host is not None else None)
-        new.start(fact)
-        self.hosts[fact.agent] = new
+        self.hosts[node.id] = new
         if parent is not None:
             parent.adopt(new)
         else:
             self._nursery.start_soon(new.live, name=f"host of {new.agent}")
+        return new
 
     def _hand(self, fact: facts.Handed) -> None:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
@@ -182,7 +196,9 @@ class House:
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(made.started(process.pid, process.start))
         heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
-        return Run(node.id, fact.run, process, cell, made.program, talk, printed.stdout, stderr, heard)
+        return Run(
+            node.id, fact.run, process, cell, made.program, talk, printed.stdout, stderr, heard, once=made.kind.once
+        )
 
     def home(self, agent: str) -> Path:
         """The agent's own directory, made where it is missing."""

@@ -56,7 +56,8 @@ def seat(project: Project, node: Node, home: Path, fact: Starting | None = None)
     tools, tools_from = models.tools(project, node)
     run, resume = (fact.run, fact.resume) if fact is not None else (node.run, bool(node.session))
     spec = evolve(node.spec, model=model)
-    return Seat(node.id, run, node.name, node.session, resume, str(home), spec, tools), model_from, tools_from
+    once = project.once(node)
+    return Seat(node.id, run, node.name, node.session, resume, str(home), spec, tools, once), model_from, tools_from
 
 
 def prepare(

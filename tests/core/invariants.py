@@ -121,6 +121,7 @@ def admitted(project: Project, fact: facts.Handed) -> None:
             account = project.agents[at].accounts[field]
             assert account.spent + account.reserved + asked <= account.held, field
     assert node.alive
+    assert not (node.talk.once and node.talk.turn), "who does one task and ends is handed one turn"
     assert any(item.wake for item in node.inbox if item.id in fact.inputs)
 
 
@@ -191,10 +192,22 @@ def nothing_is_left_undone(project: Project) -> None:
         if node.state == "stopping":
             assert node.alive or any(child.state not in AWAY for child in children), node.id
         assert hand(project, node) == []
-        if node.state in ("starting", "working", "standing", "waiting"):
+        if node.state in ("starting", "working"):
             assert node.alive
-        if node.state == "backoff":
+        if node.state in ("standing", "waiting"):
+            assert node.alive != node.stands
+        if node.state in ("backoff", *AWAY):
             assert not node.alive
+            assert not node.stands
+
+
+def only_what_does_one_task_and_ends_stands_without_a_process(project: Project) -> None:
+    """A process that is there for nothing is no agent's that stands by, nor is one missing where it would do something
+    by itself; a file may have made another program of the kind since."""
+    for node in project.agents.values():
+        if node.stands:
+            assert node.state in ("standing", "waiting")
+            assert node.pid == 0
 
 
 def a_task_is_somebodys(project: Project) -> None:
@@ -286,6 +299,7 @@ STATE: tuple[Callable[[Project], None], ...] = (
     who_waits_is_known,
     nobody_outlives_its_parent,
     nothing_is_left_undone,
+    only_what_does_one_task_and_ends_stands_without_a_process,
     a_task_is_somebodys,
     inboxes_are_bounded,
     children_and_parents_agree,

@@ -152,6 +152,8 @@ class Core(RuleBasedStateMachine):
             self.tell(facts.Due(*run))
         elif node.state == "stopping" or node.rerun is not None:
             self.tell(facts.Exited(*run, *rnd.choice([(0, None), (1, None), (None, 9)]), 5.0))
+        elif node.talk.once and node.talk.turn == "over":
+            self.tell(facts.Exited(*run, *rnd.choice([(0, None), (0, None), (1, None), (None, 15)]), 1.0, stood=2.0))
         elif node.state == "starting":
             self.tell(facts.Started(*run, 10, 1), facts.Ready(*run, "session", tells=rnd.choice([True, False])))
         elif node.state == "working":

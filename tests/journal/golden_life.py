@@ -251,8 +251,26 @@ def strange(life: Life) -> None:
         life.leave(name)
 
 
+def errands(life: Life) -> None:
+    """A program that does one task and ends: it stands by, is started with a text, fails, and stands by again."""
+    kinds = (*FLEET.kinds, KindSpec("errand", "lines", ("errand",), once=True))
+    boy = Declared("boy", Spec("errand", restart="on-failure"), Grant(turns=5))
+    life.ask(requests.Up("/home/me/g/agents.toml", "c" * 64, "/usr/bin", Fleet("golden", (boy,), (), kinds)))
+    life.ask(requests.Instruct("boy", "Fetch it"))
+    life.run("boy", 170)
+    life.see(facts.TurnStarted(life.id("boy"), life.run_of("boy")))
+    life.see(facts.Limited(life.id("boy"), life.run_of("boy"), "rate", 1750000900.0, "try again in 20s"))
+    life.end_turn("boy", "Here it is.")
+    life.leave("boy", Killed(171, "sleeper", "TERM"))
+    life.ask(requests.Instruct("boy", "Fetch more"))
+    life.run("boy", 172)
+    life.see(facts.TurnStarted(life.id("boy"), life.run_of("boy")))
+    life.leave("boy", code=None)
+    life.see(facts.Due(life.id("boy"), life.run_of("boy")))
+
+
 #: Told in this order; a new one is appended.
-CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end, limits, strange)
+CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end, limits, strange, errands)
 
 
 def tree(project: Project) -> dict[str, Any]:

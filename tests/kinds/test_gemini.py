@@ -108,12 +108,12 @@ def test_a_tool_of_a_server_is_left_by_its_name() -> None:
 def test_its_task_is_all_texts_after_the_instructions_and_who_it_is() -> None:
     conversation = GEMINI.converse(seat(instructions="Be brief.\n"))
     conversation.open()
-    assert not conversation.finished
+    before = conversation.finished
     conversation.hand((task("one"), evolve(task("two", "m2"), again=True)), "You are worker.")
     said = conversation.outgoing().decode()
     assert said.startswith("Be brief.\n\nYou are worker.\n\none\n\n[fleet: given again")
     assert said.endswith("\ntwo")
-    assert conversation.finished, "its stdin is to end now"
+    assert (before, conversation.finished) == (False, True), "its stdin is to end now"
     conversation.hand((task("three", "m3"),), "")
     assert conversation.outgoing() == b"", "nothing joins a task that runs"
 

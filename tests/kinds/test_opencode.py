@@ -1,4 +1,5 @@
-"""The kind `opencode` without its program: how it is started, what it is told, and what its lines mean in every order."""
+"""The kind `opencode` without its program: how it is started, what it is told, and what its lines mean in every
+order."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def start(message: str = "msg_1") -> bytes:
 
 
 def finish(message: str = "msg_1", reason: str = "stop", **more: object) -> bytes:
-    return line("step_finish", message, **{"reason": reason, "tokens": TOKENS, "cost": 0.0011, **more})
+    told: dict[str, object] = {"tokens": TOKENS, "cost": 0.0011} | more
+    return line("step_finish", message, MAIN, reason=reason, **told)
 
 
 def text(words: str, message: str = "msg_1") -> bytes:
@@ -164,7 +166,7 @@ def test_a_step_is_a_call_and_its_reasoning_is_output(handed: OpencodeConversati
 def test_a_step_is_booked_once_by_whomever_it_is_told(handed: OpencodeConversation) -> None:
     facts = read(handed, answering("msg_1"), start(), stepped("msg_1"), stepped("msg_1"), finish(), finish())
     assert booked(facts) == STEP
-    assert [report.model for fact in only(facts, Spent) for report in fact.reports][0] == "local/big"
+    assert next(report.model for fact in only(facts, Spent) for report in fact.reports) == "local/big"
     assert lost([*facts, *handed.ended()]) == 0
 
 

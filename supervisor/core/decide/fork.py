@@ -6,9 +6,9 @@ from attrs import evolve
 
 from supervisor.core import models, names
 from supervisor.core.authority import Agent, Principal
-from supervisor.core.decide import admit
+from supervisor.core.decide import admit, stand
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Born, Fact, Queued, Starting
+from supervisor.core.facts import Born, Fact, Queued
 from supervisor.core.grants import Grant
 from supervisor.core.refusals import refuse
 from supervisor.core.requests import Fork
@@ -33,26 +33,26 @@ def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list
         raise refuse("unknown", f"there is no kind {spec.kind!r}; known are {known}", field="kind", asked=spec.kind)
     admit.new(project, parent, spec, grant)
     name = check_name(project, request.name) if request.name else f"SubAgent-{project.unnamed + 1:02d}"
-    return birth(moment, moment.agent(), name, parent.id if parent else None, spec, grant, declared=False, by=str(by))
+    born = Born(moment.agent(), name, parent.id if parent else None, spec, grant, by=str(by))
+    return birth(fleet, moment, born)
 
 
-def birth(
-    moment: Moment, agent: str, name: str, parent: str | None, spec: Spec, grant: Grant, *, declared: bool, by: str
-) -> list[Fact]:
-    """The facts of a new agent: it is, its brief waits, its first run starts."""
-    facts: list[Fact] = [Born(agent, name, parent, spec, grant, declared, by)]
-    if spec.task.strip():
-        facts.append(Queued(agent, moment.input("brief", spec.task, by)))
-    facts.append(Starting(agent, 1))
+def birth(fleet: Fleet, moment: Moment, born: Born) -> list[Fact]:
+    """The facts of a new agent: it is, its brief waits, its first run starts or it stands by."""
+    facts: list[Fact] = [born]
+    if born.spec.task.strip():
+        facts.append(Queued(born.agent, moment.input("brief", born.spec.task, born.by)))
+    facts.append(stand.first(fleet, born.agent, born.spec.kind))
     return facts
 
 
-def declare(moment: Moment, declared: Declared, parent: str | None, by: str) -> list[Fact]:
+def declare(fleet: Fleet, moment: Moment, declared: Declared, parent: str | None, by: str) -> list[Fact]:
     """A declared agent and all that is declared below it, parents first."""
     agent = moment.agent()
-    facts = birth(moment, agent, declared.name, parent, declared.spec, declared.grant, declared=True, by=by)
+    born = Born(agent, declared.name, parent, declared.spec, declared.grant, declared=True, by=by)
+    facts = birth(fleet, moment, born)
     for child in declared.children:
-        facts += declare(moment, child, agent, by)
+        facts += declare(fleet, moment, child, agent, by)
     return facts
 
 
@@ -176,7 +176,7 @@ def used_up(node: Node) -> str:
     return "wall" if node.grant.wall is not None and node.grant.wall <= node.lasted else ""
 
 
-def follower(node: Node, moment: Moment) -> tuple[str, list[Fact]]:
+def follower(fleet: Fleet, node: Node, moment: Moment) -> tuple[str, list[Fact]]:
     """`replace`: a fresh agent takes the name, the inbox and what remains of the reservation, under the new id given
     back. What it draws from above is not looked at: with nothing left there it waits for more, as any other."""
     remains = {
@@ -193,4 +193,5 @@ def follower(node: Node, moment: Moment) -> tuple[str, list[Fact]]:
     agent = moment.agent()
     waiting = [moment.input("brief", brief, "fleet", wake=False), *node.inbox]
     born = Born(agent, node.name, node.parent, node.spec, grant, node.declared, node.by, node.id)
-    return agent, [born, *(Queued(agent, item) for item in waiting), Starting(agent, 1)]
+    beginning = stand.first(fleet, agent, node.spec.kind)
+    return agent, [born, *(Queued(agent, item) for item in waiting), beginning]

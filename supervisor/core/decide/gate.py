@@ -134,6 +134,8 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or not leave.settled(node)
         case facts.Starting():
             return node is None or node.alive or fact.run != node.run + 1 or not (node.live or node.state == "stopped")
+        case facts.Stood():
+            return node is None or node.alive or not (node.live or node.state == "stopped")
         case facts.BackedOff():
             return node is None or node.alive or not node.live
         case facts.Parked():
@@ -177,7 +179,7 @@ def _follow_work(project: Project, node: Node, fact: Fact, moment: Moment) -> li
     match fact:
         case facts.Ready():
             return [*outside.after_report(project, fact), *task.carry_on(project, node, moment)]
-        case facts.Queued():
+        case facts.Queued() | facts.Stood():
             return task.hand(project, node)
         case facts.Handed() | facts.TurnStarted():
             return task.after_spending(project, fact)
