@@ -1,8 +1,9 @@
 """A model provider on loopback, played by a script, that keeps a bill: tests compare what was booked with it.
 
 The last `[[mark]]` in what the user said decides the answer: `[[ok]]`, `[[say:WORDS]]`, `[[bash:COMMAND]]`
-(one tool call, then words), `[[err:CODE]]` or `[[err:CODE,TIMES]]`, `[[slow:SECONDS]]`, and `[[hold:NAME]]`,
-which is answered when the test calls `release(NAME)`. It must bill exactly what it told the client."""
+(one tool call, then words), `[[call:TOOL {JSON}]]` (of any tool), `[[err:CODE]]` or `[[err:CODE,TIMES]]`,
+`[[slow:SECONDS]]`, and `[[hold:NAME]]`, which is answered when the test calls `release(NAME)`. It must bill exactly
+what it told the client."""
 
 from __future__ import annotations
 
@@ -54,6 +55,8 @@ class ModelServer:
     tools: list[list[str]] = field(factory=list)
     #: what tools answered, as each request that ends with it brought it
     results: list[tuple[str, ...]] = field(factory=list)
+    #: each request as it came
+    bodies: list[str] = field(factory=list)
     url: str = ""
     _failed: Counter[str] = field(factory=Counter)
     _released: set[str] = field(factory=set)
@@ -138,6 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(404, {"error": {"message": f"no wire is spoken at {self.path}"}})
             return
         talk = wire.read(body)
+        self.server_of_test.bodies.append(json.dumps(body, ensure_ascii=False))
         self.server_of_test.asked.append(talk.said)
         self.server_of_test.tools.append(wire.tools(body))
         self.server_of_test.results.append(talk.results)
@@ -180,6 +184,9 @@ class _Handler(BaseHTTPRequestHandler):
         if mark == "bash" and not tooled:
             answer.words("I will run it.")
             answer.tool("bash", {"command": given})
+        elif mark == "call" and not tooled:
+            name, _, arguments = given.partition(" ")
+            answer.tool(name, json.loads(arguments))
         elif mark == "slow":
             for _ in range(int(float(given) * 10)):
                 if not test.pause(0.1):
