@@ -73,6 +73,9 @@ class Host:
     def rerun(self, run: int) -> None:
         """End this run, even if it is yet to begin; the children stay."""
         self._unwanted = run
+        self._end_of(run)
+
+    def _end_of(self, run: int) -> None:
         if self.run is not None and self.run.number == run:
             self.clock = self.clock or Clock(trio.current_time(), self.node.spec.stop_grace, 1)
             self._run_scope.cancel()
@@ -82,10 +85,13 @@ class Host:
         if self.run is not None:
             self.run.hand(inputs, words)
 
-    def interrupt(self) -> None:
-        """Cut the running turn, where the kind can."""
-        if self.run is not None:
+    def interrupt(self, run: int) -> None:
+        """Cut this run's turn, where the kind can. A program that does one task and ends has had the end of its stdin:
+        its process is ended."""
+        if self.run is not None and self.run.number == run:
             self.run.interrupt()
+            if self.run.once:
+                self._end_of(run)
 
     def close(self) -> None:
         """Leave: the branch ends, deepest first, on one clock. What is ending already, on a clock of its own, may not

@@ -98,7 +98,7 @@ class House:
                     host.rerun(fact.run)
             case facts.Interrupted():
                 if (host := self.hosts.get(fact.agent)) is not None:
-                    host.interrupt()
+                    host.interrupt(fact.run)
             case facts.BackedOff():
                 self._back_off(fact)
             case facts.Ready() | facts.Exited() | facts.Unstarted():
