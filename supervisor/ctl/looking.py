@@ -118,7 +118,7 @@ def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     bounds = (answer.get("bounds") or {}).items()
     rows += [("holds", f"{errand.word(field)} {shown(field, value)}") for field, value in bounds if value is not None]
     rights = (answer.get("rights") or {}).items()
-    rows += [("rights", _right(errand, field, value)) for field, value in rights if value is not None]
+    rows += [("rights", right(errand, field, value)) for field, value in rights if value is not None]
     tasks = answer.get("tasks") or {}
     if tasks:
         rows.append(("tasks", f"{tasks.get('done') or 0} done" + (f" of {tasks['max']}" if tasks.get("max") else "")))
@@ -126,7 +126,8 @@ def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     yield from pairs(errand, [row for row in rows if row[1]])
 
 
-def _right(errand: Errand, field: str, value: object) -> str:
+def right(errand: Errand, field: str, value: object) -> str:
+    """A right as people read it."""
     if isinstance(value, bool):
         return f"{errand.word(field)} {'yes' if value else 'no'}"
     if isinstance(value, (list, tuple)):
