@@ -20,11 +20,13 @@ from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
+from supervisor.runtime.logins import Logins, credential
+from supervisor.runtime.parks import Parks
 from supervisor.runtime.places import Places
 from supervisor.runtime.run import Run
-from supervisor.runtime.starts import Starts
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
+from supervisor.runtime.zone import zone
 
 #: What an agent printed, in its home.
 TRANSCRIPT = "transcript.jsonl"
@@ -57,6 +59,7 @@ class House:
         nursery: trio.Nursery,
         fault: Callable[[str, BaseException | str], None],
         runs: dict[tuple[int, int], Agent],
+        logins: Logins,
     ) -> None:
         self.directory = directory
         self.instance = instance
@@ -66,8 +69,9 @@ class House:
         self._printed: dict[str, Printed] = {}
         #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
         self.spawning = trio.Lock()
-        self.starts = Starts()
-        self._closing = False
+        self.logins = logins
+        self.parks = Parks(self)
+        self.closing = False
         self._empty = trio.Event()
         #: the leaders of all living runs, by (pid, start): what names a caller
         self.runs = runs
@@ -102,8 +106,10 @@ class House:
                     host.interrupt()
             case facts.BackedOff():
                 self._back_off(fact)
-            case facts.Ready() | facts.Exited() | facts.Unstarted():
-                self.starts.free(fact.agent, fact.run)
+            case facts.Exited() | facts.Unstarted():
+                self.logins.starts.free(fact.agent, fact.run)
+            case facts.Ready() | facts.Parked() | facts.Tripped() | facts.Mended() | facts.Opened():
+                self.parks.act(fact)
             case facts.Respecified():
                 if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
                     host.cell.limit(fact.spec.resources)
@@ -117,24 +123,30 @@ class House:
         node = self.desk.project.agents.get(fact.agent)
         if node is None or node.run != fact.run:
             return
-        if self._closing:
+        if self.closing:
             self.desk.observe(facts.Unstarted(fact.agent, fact.run, "the daemon leaves"))
             return
         host = self.hosts.get(fact.agent)
         if host is not None and not host.closing():
             host.start(fact)
-            return
+        elif not self.settle_in(node, fact):
+            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
+
+    def settle_in(self, node: Node, fact: Starting | None = None) -> bool:
+        """A new host for the agent, which begins with this run or waits for one; False where its parent has left."""
         parent = self.hosts.get(node.parent) if node.parent is not None else None
         if node.parent is not None and (parent is None or parent.closing()):
-            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
-            return
-        new = Host(self, node, parent, host.done if host is not None else None)
-        new.start(fact)
-        self.hosts[fact.agent] = new
+            return False
+        before = self.hosts.get(node.id)
+        new = Host(self, node, parent, before.done if before is not None else None)
+        if fact is not None:
+            new.start(fact)
+        self.hosts[node.id] = new
         if parent is not None:
             parent.adopt(new)
         else:
             self._nursery.start_soon(new.live, name=f"host of {new.agent}")
+        return True
 
     def _hand(self, fact: facts.Handed) -> None:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
@@ -176,6 +188,7 @@ class House:
         program = KINDS[kind.protocol]
         # All that can fail comes before the process is there.
         launch, talk = program.launch(kind, seat), program.converse(seat)
+        env = self._environment(node, launch)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
         cell.limit(spec.resources)
@@ -184,7 +197,7 @@ class House:
             process = cell.spawn(
                 launch.argv,
                 cwd=spec.directory or str(home),
-                env=self._environment(node, launch),
+                env=env,
                 stdio=kind.stdio,
                 stderr=stderr.fd,
                 run=fact.run,
@@ -194,8 +207,10 @@ class House:
             raise
         points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
-        self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
-        heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
+        login = credential(self.logins.key, program, env)
+        self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start, login))
+        where = f"{node.name} ({node.id})"
+        heard = Heard(self.desk, node.id, later, lambda what: self.fault(where, what), zone(env.get("TZ", "")))
         return Run(node.id, fact.run, process, cell, program, talk, printed.stdout, stderr, heard)
 
     def _kind(self, name: str) -> KindSpec:
@@ -216,6 +231,14 @@ class House:
         )
         built["FLEET_AGENT"] = f"{self.instance}:{node.id}"
         return built
+
+    def credential(self, node: Node) -> str:
+        """The login that the agent's program would have; "" where that cannot be told, or only once it is tried."""
+        try:
+            program = KINDS[self._kind(node.spec.kind).protocol]
+            return credential(self.logins.key, program, self._environment(node, Launch(())))
+        except OSError:
+            return ""
 
     def home(self, agent: str) -> Path:
         """The agent's own directory, made where it is missing."""
@@ -258,13 +281,13 @@ class House:
             del self.hosts[host.agent]
             if (printed := self._printed.pop(host.agent, None)) is not None:
                 printed.close()
-        if self._closing and not self.hosts:
+        if self.closing and not self.hosts:
             self._empty.set()
 
     async def close(self) -> None:
         """End every run in order; what is wanted stays wanted. What was decided before this and is to start only now,
         does not."""
-        self._closing = True
+        self.closing = True
         for host in list(self.hosts.values()):
             if host.parent is None and not host.closing():
                 host.close()
