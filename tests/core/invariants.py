@@ -212,7 +212,7 @@ def a_task_is_somebodys(project: Project) -> None:
     """A task is under way only where it can end: in a turn, in one that waits, or until the next run takes it up."""
     for node in project.agents.values():
         if node.task is not None and node.state == "standing":
-            assert node.spec.resume == "continue" or node.limited
+            assert node.spec.resume == "continue" or node.limited or node.rerun is not None
         if node.task is not None and node.state in AWAY:
             assert node.spec.resume == "continue"
             assert node.state == "stopped"

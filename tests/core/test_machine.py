@@ -245,5 +245,5 @@ class Core(RuleBasedStateMachine):
 
 TestCore = Core.TestCase
 TestCore.settings = settings(
-    max_examples=500, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -14,7 +14,7 @@ from tests.house import eventually
 from tests.recovery.lives import agent, alone, events, habit, kill, life, memory, pids, project, recorded, settled
 
 #: Meets the limit that the file names when it is there, else does its task.
-MEETS = 'run test -e {} && echo limited || echo free\nexpect-free'
+MEETS = "run test -e {} && echo limited || echo free\nexpect-free"
 LATER = "in 2 hours"
 
 
