@@ -195,11 +195,15 @@ class Host:
 
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
-        await self.house.starts.take(self.agent, fact.run)
+        login = self.house.credential(self.node)
+        await self.house.logins.starts.take(self.agent, fact.run, login)
         try:
             async with self.house.spawning:
                 cell = self.place()
                 if not self._awaited(fact):
+                    return
+                if self.house.parks.holds(self.node, login):
+                    self._observe(Unstarted(self.agent, fact.run, "its login takes no more for now", login))
                     return
                 if fact.run <= self._unwanted:
                     self._unstarted(fact, "restarted before it began")
@@ -211,7 +215,7 @@ class Host:
             self._unstarted(fact, self.house.unspawned(error, self.node))
         finally:
             if self.run is None:
-                self.house.starts.free(self.agent, fact.run)
+                self.house.logins.starts.free(self.agent, fact.run)
         if self.run is not None:
             await self._watch(self.run)
 

@@ -73,18 +73,28 @@ def prepare(
     launch = program.launch(kind, seated)
     for name, text in launch.files:
         _write(home / name, text)
+    built = _environment(project, node, program, dict(launch.env), tools)
+    built["FLEET_AGENT"] = f"{instance}:{node.id}"
+    told = credential.fingerprint(key, program, built)
+    return Seating(kind, program, seated, launch, built, model_from, tools_from, told)
+
+
+def login(project: Project, node: Node, *, tools: str, key: bytes) -> str:
+    """The login that the agent's next run has. Raises OSError."""
+    program = KINDS[kind_of(project, node.spec.kind).protocol]
+    return credential.fingerprint(key, program, _environment(project, node, program, {}, tools))
+
+
+def _environment(project: Project, node: Node, program: Kind, own: dict[str, str], tools: str) -> dict[str, str]:
     allowed = rights.effective(project, node, "env")
-    built = environment.build(
+    return environment.build(
         os.environ,
         allowed if isinstance(allowed, tuple) else None,
         environment.needs(program, KINDS.values()),
-        dict(launch.env) | given(node.spec),
+        own | given(node.spec),
         project.path,
         tools,
     )
-    built["FLEET_AGENT"] = f"{instance}:{node.id}"
-    login = credential.fingerprint(key, program, built)
-    return Seating(kind, program, seated, launch, built, model_from, tools_from, login)
 
 
 def _instructions(spec: Spec) -> str:
