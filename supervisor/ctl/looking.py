@@ -10,7 +10,7 @@ from supervisor.ctl.branches import Fold
 from supervisor.ctl.changing import holdings
 from supervisor.ctl.columns import Column, table
 from supervisor.ctl.refusal import shown
-from supervisor.ctl.tree import draw
+from supervisor.ctl.tree import draw, login
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
         yield from table(_PROJECTS, [_project(errand, project) for project in projects], errand.screen)
     else:
         yield "no project: supervisorctl up accepts an agents.toml and runs it"
+    for stopped in answer.get("limits") or ():
+        yield ""
+        yield errand.screen.style(
+            plain.cut(login(stopped, errand.screen), errand.screen.width, errand.screen.mark), "yellow"
+        )
     faults = answer.get("faults") or ()
     yield ""
     yield errand.screen.style("no faults", "green") if not faults else errand.screen.style("faults", "red bold")

@@ -71,7 +71,7 @@ class Reads:
         for room in rooms:
             faults += _garbled(room) + _outside(room) + _unkept(room) + _unlimited(room) + _put_off(room)
         shown = [await self._project(room) for room in rooms if room.project.file]
-        return self._about() | {"projects": shown, "faults": faults}
+        return self._about() | {"projects": shown, "limits": _stopped(rooms), "faults": faults}
 
     async def _project(self, room: Room) -> Plain:
         changed = await self._changed.since(room.project.file, room.project.sha256)
@@ -185,6 +185,15 @@ def _project(room: Room) -> Plain:
         },
         "refused": project.refused + room.desk.unrecorded,
     }
+
+
+def _stopped(rooms: list[Room]) -> list[Plain]:
+    """The logins that take no more for now, each once."""
+    found: dict[str, Plain] = {}
+    for room in rooms:
+        for credential, login in view.logins(room.project).items():
+            found[credential] = view.joined(found[credential], login) if credential in found else login
+    return [*found.values()]
 
 
 def _unclaimed(containment: Containment) -> list[Plain]:
