@@ -56,7 +56,8 @@ def shown(books: Recorded) -> dict[str, Any]:
     """What is booked, without words."""
     plain = books.plain()
     return {key: plain[key] for key in (*NUMBERS, "calls", "turns", "cost", "session", "interrupted", "incomplete")} | {
-        "errors": [error["sort"] for error in plain["errors"]]
+        "unsaid": plain["incomplete_calls"],
+        "errors": [error["sort"] for error in plain["errors"]],
     }
 
 
@@ -69,13 +70,11 @@ def check(name: str, got: dict[str, Any]) -> list[str]:
     if "output_at_most" in told:
         want["output"] = min(got["output"], told["output_at_most"])
     if told.get("calls_said", True):
-        want["calls"] = len(told["calls"]) + told.get("unsaid", 0)
-    for flag in ("interrupted", "incomplete"):
-        want[flag] = told.get(flag, False)
+        want["calls"] = len(told["calls"])
+    want |= {flag: told.get(flag, False) for flag in ("interrupted", "incomplete") if told.get(flag, False) is not None}
     if "turns" in told:
         want["turns"] = told["turns"]
-    if "cost" in told:
-        want["cost"] = told["cost"]
+    want |= {key: told[key] for key in ("cost", "unsaid") if key in told}
     wrong = [f"{key}: {got[key]} is not {value}" for key, value in want.items() if got[key] != value]
     errors = told.get("errors", [])
     if errors is not None and not _same(got["errors"], errors):
