@@ -40,6 +40,8 @@ def book(errand: Errand) -> int:
     heard = [said(kind, file) for file in files]
     found = [] if after else earlier(kind, files, heard[0])
     books = booked(kind, heard, [*known, *(told for _, told in found)])
+    if len(files) == 1 and files[0] != STDIN:
+        books.refused(_beginning(os.path.splitext(files[0])[0] + ".stderr").decode(errors="replace"))
     answer = books.plain() | {
         "kind": kind.name,
         "after": [*after, *(file for file, _ in found)],
