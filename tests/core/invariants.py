@@ -13,7 +13,7 @@ from supervisor.core.decide.task import INBOX, hand
 from supervisor.core.facts import Fact
 from supervisor.core.grants import BUDGETS
 from supervisor.core.ledger import ZERO, Usage
-from supervisor.core.lifecycle import AWAY, LIVE, TABLE, State
+from supervisor.core.lifecycle import AWAY, IDLE, LIVE, TABLE, State
 from supervisor.core.names import automatic
 from supervisor.core.state import Node, Project, fold
 from tests.core.books import Books
@@ -46,7 +46,10 @@ class Watch:
             "while the daemon leaves nothing begins or is settled"
         )
         self.books.before(project, fact)
+        crashes = (node.crashes, node.crashed) if node is not None else (0, 0)
         apply(project, fact, at)
+        if state == "parked" and node is not None:
+            a_park_counts_for_nothing(node, fact, crashes)
         self.books.after(project, fact)
         self.born(project, fact)
         moved_along_the_table(project, fact, state, run_before)
@@ -158,10 +161,18 @@ def moved_along_the_table(project: Project, fact: Fact, state: State | None, run
     if node is None or state is None:
         return
     leads = TABLE.get((state, type(fact).__name__), state)
-    to = fact.to if isinstance(fact, facts.Left) and leads != state else leads
+    to = fact.to if isinstance(fact, facts.Left | facts.Unparked) and leads != state else leads
     run, alive = run_before
     late = hasattr(fact, "run") and not isinstance(fact, facts.Starting) and (fact.run != run or not alive)
+    assert not (isinstance(fact, facts.Handed) and state == "parked"), "no turn starts while it is parked"
     assert node.state == (state if late else to)
+
+
+def a_park_counts_for_nothing(node: Node, fact: Fact, crashes: tuple[int, int]) -> None:
+    """Whatever becomes of the program of a parked agent is no crash, and ends no task but as the agent said."""
+    if not isinstance(fact, facts.Leaving):
+        assert (node.crashes, node.crashed) == crashes
+    assert not (isinstance(fact, facts.TaskEnded) and not node.status), "a limit ends no task"
 
 
 # --- between two batches
@@ -241,10 +252,28 @@ def a_task_is_somebodys(project: Project) -> None:
     """A task is under way only where it can end: in a turn, in one that waits, or until the next run takes it up."""
     for node in project.agents.values():
         if node.task is not None and node.state == "standing":
-            assert node.spec.resume == "continue"
+            assert node.spec.resume == "continue" or node.limited or node.rerun is not None
         if node.task is not None and node.state in AWAY:
             assert node.spec.resume == "continue"
             assert node.state == "stopped"
+
+
+def a_park_has_an_end(project: Project) -> None:
+    """Who is parked has an end that can be shown, and says why; nobody else is."""
+    for node in project.agents.values():
+        assert (node.state == "parked") == (node.park is not None)
+        shown = view.agent(project, node, 5e3)
+        assert (shown["limit"] is None) == (node.park is None)
+        if node.state == "parked":
+            assert isinstance(node.until, float)
+            assert 0 < node.until < 2e9, "neither for ever nor at a time that is none"
+
+
+def nobody_waits_at_a_stopped_login_unparked(project: Project) -> None:
+    """Who could start a turn with a login that is stopped is parked, but for the one that tries it."""
+    for node in project.agents.values():
+        if node.state in IDLE and not node.turn and node.credential in project.tripped:
+            assert node.trying
 
 
 def inboxes_are_bounded(project: Project) -> None:
@@ -345,6 +374,8 @@ STATE: tuple[Callable[[Project], None], ...] = (
     nothing_is_left_undone,
     only_what_does_one_task_and_ends_stands_without_a_process,
     a_task_is_somebodys,
+    a_park_has_an_end,
+    nobody_waits_at_a_stopped_login_unparked,
     inboxes_are_bounded,
     children_and_parents_agree,
     a_child_holds_no_more_than_its_parent,

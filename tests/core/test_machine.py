@@ -146,24 +146,38 @@ class Core(RuleBasedStateMachine):
     def proceed(self, rnd: Random, many: int) -> None:
         """What would come next for some of the agents."""
         for _ in range(many):
-            node = self.pick(rnd, lambda node: node.alive or node.state == "backoff")
+            node = self.pick(rnd, lambda node: node.alive or node.state in ("backoff", "parked"))
             if node is not None:
                 self.next(rnd, node)
 
     def next(self, rnd: Random, node: Node) -> None:
         """What would come next for one."""
         run = (node.id, node.run)
-        if node.state == "backoff":
+        if node.state == "backoff" or (node.state == "parked" and rnd.randrange(3)):
             self.tell(facts.Due(*run))
         elif node.state == "stopping" or node.rerun is not None:
             self.tell(facts.Exited(*run, *rnd.choice([(0, None), (1, None), (None, 9)]), 5.0))
         elif node.talk.once and node.talk.turn == "over":
             self.tell(facts.Exited(*run, *rnd.choice([(0, None), (0, None), (1, None), (None, 15)]), 1.0, stood=2.0))
         elif node.state == "starting":
-            self.tell(facts.Started(*run, 10, 1), facts.Ready(*run, "session", tells=rnd.choice([True, False])))
+            self.started(rnd, node)
+        elif node.state == "parked" and node.alive:
+            ends: list[Fact] = [facts.Exited(*run, 1, None, 5.0), facts.TurnEnded(*run, "error", "", "429")]
+            self.tell(rnd.choice(ends))
+        elif node.state == "working" and not rnd.randrange(4):
+            self.tell(anything.limited(rnd, *run))
         elif node.state == "working":
             outcome = rnd.choice(OUTCOMES)
             self.tell(facts.TurnEnded(*run, outcome, "All done."))
+
+    def started(self, rnd: Random, node: Node) -> None:
+        """Its program is there, unless its login is known to be stopped."""
+        run, login = (node.id, node.run), rnd.choice(anything.LOGINS)
+        if login in self.play.project.tripped and not node.trying:
+            self.tell(facts.Unstarted(*run, "its login is stopped", login))
+        else:
+            ready = facts.Ready(*run, "session", tells=rnd.choice([True, False]))
+            self.tell(facts.Started(*run, 10, 1, login), ready)
 
     def run(self, rnd: Random) -> tuple[str, int]:
         """An agent and one of its runs, the present one mostly."""
@@ -181,7 +195,9 @@ class Core(RuleBasedStateMachine):
             self.play.stamp = evolve(self.play.stamp, day=anything.day(rnd))
         for _ in range(many):
             node = self.pick(rnd, lambda node: bool(node.handed))
-            if rnd.randrange(2):
+            if not rnd.randrange(12):
+                self.tell(anything.elsewhere(rnd, self.play.stamp.at))
+            elif rnd.randrange(2):
                 self.spend(rnd)
             elif node is not None and not rnd.randrange(3):
                 self.tell(anything.read(rnd, node.id, node.run, [item.id for item in node.handed]))
