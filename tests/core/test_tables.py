@@ -34,9 +34,9 @@ def test_no_verb_runs_anything() -> None:
     assert not {"run", "shell", "exec", "eval", "system", "spawn"} & REACH.keys()
 
 
-def test_what_ends_the_project_or_the_daemon_is_a_persons_alone() -> None:
+def test_what_ends_the_project_or_is_about_all_of_them_is_a_persons_alone() -> None:
     assert {verb for verb, reach in REACH.items() if reach == "operator"} == {
-        "up", "down", "reload", "config", "save", "shutdown",
+        "up", "down", "reload", "config", "save", "shutdown", "metrics",
     }  # fmt: skip
 
 
