@@ -25,7 +25,9 @@ __all__ = [
 
 #: The protocols there are, and whether each is a program that does one task and ends: the kinds of a fleet without any
 #: `[kinds]`, but for `lines`, which needs a command.
-PROTOCOLS: Final[Mapping[str, bool]] = {"lines": False, "pi": False, "scripted": False}
+PROTOCOLS: Final[Mapping[str, bool]] = {
+    "lines": False, "scripted": False, "pi": False, "claude": False, "codex": False, "gemini": True, "opencode": True
+}  # fmt: skip
 
 
 @frozen

@@ -12,7 +12,7 @@ from supervisor.core.words import first_line
 #: So many prompts of one agent are kept; a program that asks for more at once is answered for those first.
 PROMPTS = 32
 #: Where an agent can be that asks.
-ASKING: frozenset[State] = frozenset({"starting", "working", "standing", "waiting"})
+ASKING: frozenset[State] = frozenset({"starting", "working", "standing", "waiting", "parked"})
 #: Of a question so much is kept (characters).
 QUESTION = 4000
 
@@ -25,7 +25,7 @@ def blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
     if fact.prompt:
         if len(node.prompts) < PROMPTS:
             node.prompts[fact.prompt] = fact.question[:QUESTION]
-    elif node.state != "starting":
+    elif node.talk.ready:
         node.asks = True
     node.waiting_on, node.last = fact.on, first_line(fact.question) or node.last
     node.status, node.asked = "", project.inputs  # what it said before it asked is not its last word

@@ -33,7 +33,9 @@ TABLE: dict[tuple[State, str], State] = {
     # One that waits for an answer, or for a time, goes on waiting without a process.
     **{(state, "Stood"): "standing" for state in (*LIVE, "stopped") if state not in ("parked", "standing")},
     **{(state, "Rerun"): "starting" for state in LIVE},
-    **{(state, "Lost"): "starting" for state in LIVE},
+    **{(state, "Lost"): "starting" for state in LIVE if state != "parked"},
+    **{(state, "Parked"): "parked" for state in LIVE},
+    ("parked", "Unparked"): "standing",
     **{(state, "BackedOff"): "backoff" for state in LIVE},
     **{(state, "Leaving"): "stopping" for state in (*LIVE, "stopped")},
     ("stopping", "Left"): "stopped",
@@ -43,6 +45,7 @@ TABLE: dict[tuple[State, str], State] = {
 #: Where a pair leads whose fact alone does not say it: all the states that it may be, the one of `TABLE` first.
 VARIES: dict[tuple[State, str], tuple[State, ...]] = {
     ("stopping", "Left"): ("stopped", "gone"),
+    ("parked", "Unparked"): ("standing", "working", "waiting", "starting"),
     # Only what a person approves or denies is asked by a program that is not ready.
     ("starting", "Blocked"): ("waiting", "starting"),
     # Back to where it asked, unless it asks something else as well.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from supervisor.core.grants import Grant
 
@@ -61,6 +61,8 @@ class Spec:
     resources: Resources = Resources()
     quiet_after: float = 600.0
     quiet_kill: float = 0.0
+    #: whose word `model` is, for people: no other agent for being told by another
+    model_from: str = field(default="", eq=False)
 
 
 @frozen

@@ -15,7 +15,7 @@ class Lines:
     mark = b'"fleet"'
     once = False
     env: tuple[str, ...] = ("*",)
-    credential: tuple[str, ...] = ()
+    credential: tuple[str, ...] = ("FLEET_LOGIN",)
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         return Launch(kind.command, environment(seat))

@@ -76,6 +76,9 @@ class Host:
     def rerun(self, run: int) -> None:
         """End this run, even if it is yet to begin; the children stay."""
         self._unwanted = run
+        self._end_of(run)
+
+    def _end_of(self, run: int) -> None:
         if self.run is not None and self.run.number == run:
             self.clock = self.clock or Clock(trio.current_time(), self.node.spec.stop_grace, 1)
             self._run_scope.cancel()
@@ -88,21 +91,23 @@ class Host:
 
     def told(self, fact: Interrupted | Answered | TurnStarted | Silent) -> None:
         """What is about the run that is there: cut its turn, where the kind can; give it a person's answer; watch its
-        silence; end it for that, which is a failure."""
+        silence; end it for that, which is a failure. A program that does one task and ends has had the end of its
+        stdin: to cut its turn is to end its process."""
         run = self.run
         if run is None or run.number != fact.run:
             return
         match fact:
             case Interrupted():
                 run.interrupt()
+                if run.once:
+                    self._end_of(fact.run)
             case Answered():
                 run.answer(fact.prompt, allow=fact.allow, text=fact.text)
                 self.silence.listen()
             case TurnStarted():
                 self.silence.listen()
             case Silent():
-                self.clock = self.clock or Clock(trio.current_time(), self.node.spec.stop_grace, 1)
-                self._run_scope.cancel()
+                self._end_of(fact.run)
 
     def kept(self, spec: Spec) -> None:
         """The agent is kept in another way from now on."""
@@ -212,11 +217,15 @@ class Host:
 
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
-        await self.house.starts.take(self.agent, fact.run)
+        login = self.house.credential(self.node)
+        await self.house.logins.starts.take(self.agent, fact.run, login)
         try:
             async with self.house.spawning:
                 cell = self.place()
                 if not self._awaited(fact):
+                    return
+                if self.house.parks.holds(self.node, login):
+                    self._observe(Unstarted(self.agent, fact.run, "its login takes no more for now", login))
                     return
                 if fact.run <= self._unwanted:
                     self._unstarted(fact, "restarted before it began")
@@ -228,7 +237,7 @@ class Host:
             self._unstarted(fact, self.house.unspawned(error, self.node))
         finally:
             if self.run is None:
-                self.house.starts.free(self.agent, fact.run)
+                self.house.logins.starts.free(self.agent, fact.run)
         if self.run is not None:
             await self._watch(self.run)
 

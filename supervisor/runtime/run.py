@@ -77,7 +77,7 @@ class Run:
         self._scopes = [trio.CancelScope(shield=True) for _ in range(3)]
         self._stdin = Stdin(process.stdin)
         # A program that does one task and ends is waited for until its turn is over, and then for `grace` seconds.
-        self._once, self._over, self._grace = once, False, float("inf")
+        self.once, self._over, self._grace = once, False, float("inf")
         self._patience = trio.CancelScope()
         #: how long its agent stood by without a process before it
         self.stood = 0.0
@@ -188,7 +188,7 @@ class Run:
         for fact in said:
             if not isinstance(fact, Spoke | Garbled):
                 self.pulse.moved(turn=isinstance(fact, TurnStarted) and not self._turns())
-            if self._once and isinstance(fact, TurnStarted | TurnEnded):
+            if self.once and isinstance(fact, TurnStarted | TurnEnded):
                 self._over = isinstance(fact, TurnEnded)
                 self._patience.deadline = trio.current_time() + self._grace if self._over else float("inf")
         self.heard.take(said)

@@ -34,9 +34,9 @@ def test_no_verb_runs_anything() -> None:
     assert not {"run", "shell", "exec", "eval", "system", "spawn"} & REACH.keys()
 
 
-def test_what_is_a_persons_word_and_what_ends_the_project_or_the_daemon_is_a_persons_alone() -> None:
+def test_what_is_a_persons_word_or_is_about_all_of_them_is_a_persons_alone() -> None:
     assert {verb for verb, reach in REACH.items() if reach == "operator"} == {
-        "approve", "deny", "up", "down", "reload", "config", "save", "shutdown",
+        "approve", "deny", "up", "down", "reload", "config", "save", "shutdown", "metrics",
     }  # fmt: skip
 
 
@@ -45,10 +45,11 @@ def test_every_state_leads_on_and_is_reached_or_is_the_end() -> None:
     names = {fact.__name__ for fact in get_args(facts.Fact)}
     assert {state for state, _ in TABLE} == states - {"gone"}
     assert {fact for _, fact in TABLE} <= names
-    # Nothing parks an agent yet; `gone` is where a Left may lead.
+    # `gone` is where a Left may lead.
     assert all(TABLE[pair] == leads[0] for pair, leads in VARIES.items())
-    assert {*TABLE.values()} == states - {"parked", "gone"}
+    assert {*TABLE.values()} == states - {"gone"}
     assert after("stopping", "Left", "gone") == "gone"
+    assert after("parked", "Unparked", "working") == "working"
     assert after("gone", "Starting") == "gone"
     assert states == LIVE | LEAVING | AWAY
     assert IDLE < LIVE

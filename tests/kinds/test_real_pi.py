@@ -70,7 +70,9 @@ def billed(server: ModelServer) -> dict[str, int]:
 
 
 def counted(usage: Usage) -> dict[str, int]:
-    return {name: value for name, value in asdict(usage).items() if name not in {"turns", "cost"}}
+    return {
+        name: value for name, value in asdict(usage).items() if name not in {"turns", "cost", "incomplete", "estimated"}
+    }
 
 
 async def turn(pi: Driven, text: str, name: str = "m1", words: str = "") -> TurnEnded:

@@ -57,7 +57,7 @@ async def fleet_of(at: Path, toml: str = LEAD, tier: str = "auto") -> AsyncItera
 
 def counted(usage: dict[str, Any]) -> dict[str, int]:
     """A usage of the tree in the words of a bill."""
-    return {name: value for name, value in usage.items() if name not in {"turns", "cost"}}
+    return {name: value for name, value in usage.items() if name not in {"turns", "cost", "incomplete", "estimated"}}
 
 
 def billed(server: ModelServer, model: str | None = None) -> dict[str, int]:

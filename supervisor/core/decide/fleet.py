@@ -91,7 +91,7 @@ class _Changes:
         if (lower := _lower(node.grant, target)) != node.grant:
             self.lowered.append(Granted(node.id, lower))
         moved = entry.name if node.entry != fold(entry.name) else ""
-        if node.spec != entry.spec or moved:
+        if node.spec != entry.spec or node.spec.model_from != entry.spec.model_from or moved:
             self.rest.append(Respecified(node.id, entry.spec, moved))
         if node.alive and node.live and (_other_program(node, entry) or entry.spec.kind in self.kinds):
             self.rest.append(Rerun(node.id, node.run))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from supervisor.core import names
+from supervisor.core import models, names
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.decide import admit, stand
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Born, Fact, Queued
 from supervisor.core.grants import Grant
+from supervisor.core.nearest import meant
 from supervisor.core.refusals import refuse
 from supervisor.core.requests import Fork
 from supervisor.core.spec import Declared, Fleet, Role, Spec
@@ -29,8 +30,9 @@ def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list
     _limits(project, fleet, moment.stamp.forks)
     spec, grant = _wanted(project, fleet, parent, request)
     if not any(kind.name == spec.kind for kind in fleet.kinds):
-        known = ", ".join(sorted(kind.name for kind in fleet.kinds))
-        raise refuse("unknown", f"there is no kind {spec.kind!r}; known are {known}", field="kind", asked=spec.kind)
+        known = sorted(kind.name for kind in fleet.kinds)
+        words = f"there is no kind {spec.kind!r}; known are {', '.join(known)}{meant(spec.kind, known)}"
+        raise refuse("unknown", words, field="kind", asked=spec.kind)
     admit.new(project, parent, spec, grant)
     name = check_name(project, request.name) if request.name else f"SubAgent-{project.unnamed + 1:02d}"
     born = Born(moment.agent(), name, parent.id if parent else None, spec, grant, by=str(by))
@@ -124,7 +126,7 @@ def _wanted(project: Project, fleet: Fleet, parent: Node | None, request: Fork) 
     if not kind:
         raise refuse("value", "name a declared --role, or a --kind", field="kind")
     base = role.spec if role else evolve(fleet.defaults, task="", description="", role="")
-    inherited = parent.model if parent is not None and parent.spec.kind == kind else ""
+    model, model_from = _model(project, parent, kind, base, request)
     stands = parent.spec.directory if parent is not None else project.file.rpartition("/")[0]
     spec = evolve(
         base,
@@ -133,12 +135,23 @@ def _wanted(project: Project, fleet: Fleet, parent: Node | None, request: Fork) 
         task=request.task or base.task,
         description=request.description or base.description,
         directory=request.directory or base.directory or stands,
-        model=request.model or base.model or inherited,
+        model=model,
+        model_from=model_from,
         max_tasks=request.max_tasks if request.max_tasks is not None else base.max_tasks,
         replace=request.replace if request.replace is not None else base.replace,
         restart=request.restart if request.restart is not None else base.restart,
     )
     return spec, admit.merged(role.grant if role else Grant(), request.grant)
+
+
+def _model(project: Project, parent: Node | None, kind: str, base: Spec, request: Fork) -> tuple[str, str]:
+    """What the fork names, else its role, else the defaults, else what its parent uses; and whose word that is."""
+    if request.model:
+        return request.model, models.FORK
+    if base.model_from or base.model:
+        return base.model, base.model_from
+    model = models.inherited(project, parent, kind)
+    return (model, f"parent {parent.name} ({parent.id})") if model and parent is not None else ("", "")
 
 
 def _role(fleet: Fleet, request: Fork) -> Role | None:
@@ -147,10 +160,11 @@ def _role(fleet: Fleet, request: Fork) -> Role | None:
         return None
     found = next((role for role in fleet.roles if fold(role.name) == wanted), None)
     if found is None and not request.kind:
-        known = ", ".join(role.name for role in fleet.roles) or "none"
+        known = [role.name for role in fleet.roles]
         raise refuse(
             "unknown",
-            f"there is no role {request.role!r} (declared: {known}); as a label it needs a --kind",
+            f"there is no role {request.role!r} (declared: {', '.join(known) or 'none'}); as a label it needs a --kind"
+            + meant(request.role, known),
             field="role",
             asked=request.role,
         )

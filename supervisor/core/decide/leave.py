@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from supervisor.core.decide import fork, stand, trial
+from supervisor.core.decide import fork, park, stand, trial
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Away, Cause, Downed, Fact, Forgotten, Leaving, Left, Rerun
 from supervisor.core.refusals import refuse
@@ -37,8 +37,11 @@ def down(project: Project, by: str) -> list[Fact]:
 
 
 def start(project: Project, node: Node, moment: Moment, by: str) -> list[Fact]:
-    """Revive a stopped agent and its declared children, or a declared one that was disbanded; a live one is left alone.
-    Its budgets are asked for anew only where they were given back."""
+    """Revive a stopped agent and its declared children, or a declared one that was disbanded; a live one is left alone,
+    but that a parked one is tried at once. Its budgets are asked for anew only where they were given back."""
+    park.by_a_person(node, by, "start")
+    if node.state == "parked":
+        return park.wake(project, node)
     if node.live:
         return []
     if node.state == "stopping":
@@ -97,8 +100,10 @@ def declaration(project: Project, node: Node) -> Declared | None:
     return found
 
 
-def restart(project: Project, node: Node, *, branch: bool) -> list[Fact]:
-    """End the run and start another with its conversation; the children stay. In backoff the wait is cut short."""
+def restart(project: Project, node: Node, by: str, *, branch: bool) -> list[Fact]:
+    """End the run and start another with its conversation; the children stay. The wait of a backoff is cut short, and
+    for a person that of a park."""
+    park.by_a_person(node, by, "restart")
     if not node.live:
         raise refuse(
             "state",
@@ -109,6 +114,8 @@ def restart(project: Project, node: Node, *, branch: bool) -> list[Fact]:
         )
     facts: list[Fact] = []
     for at in project.down(node) if branch else (node,):
+        if at.state == "parked" and by != "operator":
+            continue
         if at.live and at.alive:
             facts.append(Rerun(at.id, at.run))
         elif at.live:

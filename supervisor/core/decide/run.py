@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from supervisor.core.decide import leave, stand, task
+from supervisor.core.decide import leave, park, stand, task
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Abandoned, BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Unstarted
+from supervisor.core.facts import Abandoned, BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Parked, Unstarted
 from supervisor.core.state import Node, Project
 from supervisor.core.talk import Turn, served
 from supervisor.core.words import called, ended
@@ -35,6 +35,11 @@ def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Momen
         return [*task.cut(node), *leave.empty(project, node, moment)]
     if not node.live:
         return []
+    if node.state == "parked":
+        # Whatever its program did: it goes on when the time is over.
+        return [stand.again(project, node)] if project.once(node) else []
+    if isinstance(fact, Unstarted) and fact.credential:
+        return park.not_spawned(project, node, fact, moment)
     if node.rerun is not None:
         return [*task.cut(node), stand.again(project, node, resume=node.rerun)]
     exited = fact if isinstance(fact, Exited) else None
@@ -125,10 +130,20 @@ def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
 
 
 def after_opening(project: Project, moment: Moment, _fact: Opened) -> list[Fact]:
-    """Recovery: what was alive is lost, what was leaving has left; then every live agent starts, parents first."""
+    """Recovery: what was alive is lost, what was leaving has left; then every live agent starts, parents first, or is
+    parked as it was."""
     nodes = [node for main in project.mains for node in project.down(project.agents[main])]
     facts: list[Fact] = [Lost(node.id, node.run) for node in nodes if node.alive]
     facts += [fact for node in nodes if not node.alive for fact in leave.empty(project, node, moment)]
     if project.wanted:
-        facts += [stand.again(project, node) for node in nodes if node.live]
+        facts += [fact for node in nodes if node.live for fact in _again(project, node)]
     return facts
+
+
+def _again(project: Project, node: Node) -> list[Fact]:
+    """What a live agent goes on with under the next daemon."""
+    if node.park is None:
+        return [stand.again(project, node)]
+    kept = node.park
+    parked = Parked(node.id, node.until or 0.0, kept.sort, kept.text, kept.named, kept.shared)
+    return [stand.again(project, node), parked] if project.once(node) else [parked]

@@ -26,6 +26,7 @@ from supervisor.core.facts import (
     Withdrawn,
 )
 from supervisor.core.lifecycle import IDLE
+from supervisor.core.parking import held
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project
 from supervisor.core.words import amount, called, digest, ended
@@ -77,6 +78,8 @@ def hand(project: Project, node: Node) -> list[Fact]:
         return [_starting(node)]
     if not any(item.wake for item in node.inbox):
         return []
+    if not node.turn and held(project, node):
+        return []
     chosen: list[Input] = []
     answer = (node.asks and (node.task is not None or node.turn)) or _answers(node)
     room = node.task is None or answer
@@ -122,11 +125,12 @@ def _is_short(project: Project, node: Node) -> bool:
 
 
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
-    """The turn that leaves nothing queued ends the task, unless the agent waits on someone."""
+    """The turn that leaves nothing queued ends the task, unless the agent waits on someone. One that met a limit ends
+    no task, whatever became of it: only what the agent said does."""
     node = project.agents[fact.agent]
     # What it asked in this turn is over with it; what waits goes on after the last of them.
     unasked: list[Fact] = [Withdrawn(node.id, node.run, name) for name in node.prompts]
-    if node.task is None or (node.asks and not node.status):
+    if node.task is None or ((node.asks or node.state == "parked") and not node.status):
         return unasked or hand(project, node)
     status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
     return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text)), *unasked]
@@ -181,6 +185,8 @@ def cut(node: Node, fact: Exited | None = None, *, wake: bool = True) -> list[Fa
     same befell it. `resume = "continue"` keeps a task for the next run, and so does not having been begun with."""
     if node.task is None or node.task.id in _kept(node):
         return []
+    if node.live and (node.limited or node.state == "parked"):
+        return []
     if node.wanted != "gone" and node.spec.resume == "continue":
         return []
     if node.talk.silent:
@@ -188,6 +194,11 @@ def cut(node: Node, fact: Exited | None = None, *, wake: bool = True) -> list[Fa
     if fact is None or fact.code != 0:
         return [TaskEnded(node.id, node.status or "interrupted", node.summary, wake)]
     return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last), wake)]
+
+
+def let_go(node: Node) -> list[Fact]:
+    """It leaves, and no run of it will: what a limit stopped is over."""
+    return cut(node) if node.limited and not node.alive else []
 
 
 def give_back(node: Node) -> list[Fact]:
@@ -200,10 +211,22 @@ def _kept(node: Node) -> tuple[str, ...]:
 
 
 def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:
-    """`resume = "continue"`: the program is back, and the task that was cut goes on, before any other."""
-    if node.task is None or node.state != "standing" or _answers(node):
+    """The program is back, and the task that was cut goes on, before any other: after a death of it with
+    `resume = "continue"`, after a limit always. One that was told of its task in this conversation is not told it
+    again: it would begin anew."""
+    if node.task is None or node.state != "standing" or node.rerun is not None or _answers(node):
         return hand(project, node)
-    text = f"Your process was started again in the middle of this task; go on with it.\n{node.task.text}"
+    if node.limited and node.introduced:
+        text = (
+            f"Your provider took no more for a while ({node.limited}) and does again. Go on with your task where you "
+            f"were: {_first_words(node.task.text)}"
+        )
+    elif node.limited:
+        text = (
+            f"Your provider took no more for a while ({node.limited}) and does again; do this task.\n{node.task.text}"
+        )
+    else:
+        text = f"Your process was started again in the middle of this task; go on with it.\n{node.task.text}"
     return [Queued(node.id, moment.input("digest", digest(text), "fleet"))]
 
 
