@@ -20,6 +20,10 @@ from tests.model_wires import WIRES, Wire
 if TYPE_CHECKING:
     from types import TracebackType
 
+#: What agent CLIs call the tool that runs a command.
+_SHELLS = {"bash", "run_shell_command"}
+#: What a bill tells, in the ledger's words.
+BILLED = ("input", "cache_read", "cache_write", "output", "reasoning", "calls")
 _MARK = re.compile(r"\[\[(\w+)(?::(.*?))?\]\]", re.DOTALL)
 
 
@@ -94,8 +98,7 @@ class ModelServer:
     def total(self, model: str | None = None, key: str | None = None) -> dict[str, int]:
         """The bill in the ledger's words, of all calls or of one model's or key's."""
         calls = [c for c in self.bill if model in {None, c.model} and key in {None, c.key}]
-        names = ("input", "cache_read", "cache_write", "output", "reasoning")
-        return {name: sum(getattr(c, name) for c in calls) for name in names} | {"calls": len(calls)}
+        return {name: sum(getattr(c, name) for c in calls) for name in BILLED[:-1]} | {"calls": len(calls)}
 
     # --- for the handler
 
@@ -153,16 +156,17 @@ class _Handler(BaseHTTPRequestHandler):
                 return
         # A Gemini request names its model in its path: /v1beta/models/NAME:streamGenerateContent
         model = body.get("model") or path.rpartition("/")[2].partition(":")[0]
-        self._answer(wire(self._send, talk, model), mark, given)
+        shell = next((name for name in wire.tools(body) if name.lower() in _SHELLS), "bash")
+        self._answer(wire(self._send, talk, model), mark, given, shell)
 
-    def _answer(self, answer: Wire, mark: str, given: str) -> None:
+    def _answer(self, answer: Wire, mark: str, given: str, shell: str) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
         try:
-            self._tell(answer, mark, given, tooled=bool(answer.talk.results))
+            self._tell(answer, mark, given, shell, tooled=bool(answer.talk.results))
             self._book(answer, answer.numbers)  # before its end: the client may be read before we go on
             answer.finish()
         except (BrokenPipeError, ConnectionResetError):  # the client cut its turn
@@ -177,12 +181,12 @@ class _Handler(BaseHTTPRequestHandler):
         call = Call(wire=answer.name, model=answer.model, key=key, n=talk.n, said=talk.said, **numbers)
         self.server_of_test.book(call)
 
-    def _tell(self, answer: Wire, mark: str, given: str, *, tooled: bool) -> None:
+    def _tell(self, answer: Wire, mark: str, given: str, shell: str, *, tooled: bool) -> None:
         test = self.server_of_test
         answer.begin()
         if mark == "bash" and not tooled:
             answer.words("I will run it.")
-            answer.tool("bash", {"command": given})
+            answer.tool(shell, {"command": given})
         elif mark == "slow":
             for _ in range(int(float(given) * 10)):
                 if not test.pause(0.1):
