@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: The protocols there are: the kinds of a fleet without any `[kinds]`, but for `lines`, which needs a command.
-PROTOCOLS: Final = frozenset({"claude", "lines", "pi", "scripted"})
+PROTOCOLS: Final = frozenset({"claude", "lines", "pi", "qwen", "scripted"})
 
 
 @frozen

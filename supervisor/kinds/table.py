@@ -6,6 +6,7 @@ from supervisor.kinds.claude import CLAUDE
 from supervisor.kinds.kind import Kind
 from supervisor.kinds.lines import LINES
 from supervisor.kinds.pi import PI
+from supervisor.kinds.qwen import QWEN
 from supervisor.kinds.scripted import SCRIPTED
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI, CLAUDE)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI, CLAUDE, QWEN)}

@@ -1,5 +1,4 @@
-"""What the tests of agent CLIs need to know of one: how a person has it, what of its model calls it never tells. And the
-fleet of it under a real daemon that they all take the same tour through."""
+"""What the tests of agent CLIs need to know of one: how a person has it, and what of its model calls it never tells."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from attrs import frozen
 from supervisor.kinds.kind import Kind
 from tests.fleet import Fleet
 from tests.fleet import running as daemon
+from tests.house import eventually
 from tests.model_server import Call, ModelServer
 
 
@@ -28,9 +28,11 @@ class Cli:
     model: str
     configure: Callable[[Path, str], dict[str, str]]
     #: its own name of the tool that runs a command
-    shell: str
+    bash: str
     #: a call that it makes and never tells of; why stands in its page
     hidden: Callable[[Call], bool] = lambda _call: False
+    #: what of a bill it does not tell in full: the books hold no more than the bill
+    unsaid: frozenset[str] = frozenset()
     #: what is never known of a call that was under way when its process was killed
     unknown: frozenset[str] = frozenset()
     #: a text that comes while a turn runs joins it
@@ -60,8 +62,8 @@ def counted(usage: dict[str, Any]) -> dict[str, int]:
 
 @asynccontextmanager
 async def fleet_of(at: Path, toml: str, tier: str = "auto") -> AsyncIterator[Fleet]:
-    """A daemon with this content accepted; the whole of its test has two minutes."""
-    with trio.fail_after(120):
+    """A daemon with this content accepted; the whole of its test has three minutes."""
+    with trio.fail_after(180):
         async with daemon(at, tier) as fleet:
             await fleet.up(toml)
             yield fleet
@@ -76,6 +78,11 @@ async def settled(fleet: Fleet, name: str, tasks: int) -> dict[str, Any]:
     )
     agent: dict[str, Any] = tree[name]
     return agent
+
+
+async def made(file: Path) -> None:
+    """Wait for a file that an agent's shell makes: the first turn of a CLI may take long on a busy machine."""
+    await eventually(file.exists, within=90)
 
 
 def home() -> Path:
