@@ -25,7 +25,7 @@ __all__ = [
 
 #: The protocols there are, and whether each is a program that does one task and ends: the kinds of a fleet without any
 #: `[kinds]`, but for `lines`, which needs a command.
-PROTOCOLS: Final[Mapping[str, bool]] = {"lines": False, "pi": False, "scripted": False, "codex": False, "claude": False}
+PROTOCOLS: Final[Mapping[str, bool]] = dict.fromkeys(("claude", "codex", "lines", "pi", "qwen", "scripted"), False)
 
 
 @frozen

@@ -7,6 +7,7 @@ from supervisor.kinds.codex import CODEX
 from supervisor.kinds.kind import Kind
 from supervisor.kinds.lines import LINES
 from supervisor.kinds.pi import PI
+from supervisor.kinds.qwen import QWEN
 from supervisor.kinds.scripted import SCRIPTED
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI, CLAUDE, CODEX)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI, CLAUDE, CODEX, QWEN)}

@@ -26,7 +26,7 @@ CLI = Cli(
     "@anthropic-ai/claude-code",
     "claude-sonnet-4-5",
     _configure,
-    shell="Bash",
+    bash="Bash",
     unknown=frozenset({"output"}),
     limits=((401, "auth"), (429, "rate"), (529, "overload")),
 )

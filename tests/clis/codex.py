@@ -11,7 +11,8 @@ from tests.codex.person import MODEL, configure
 
 def _configure(home: Path, url: str) -> dict[str, str]:
     configure(home, url)
-    return {"OPENAI_API_KEY": "no-secret"}
+    (home / "tmp").mkdir()
+    return {"OPENAI_API_KEY": "no-secret", "TMPDIR": str(home / "tmp")}  # its sandbox leaves a directory there
 
 
 CLI = Cli(
@@ -19,6 +20,9 @@ CLI = Cli(
     "@openai/codex",
     MODEL,
     _configure,
-    shell="exec_command",
+    bash="exec_command",
+    forgets=True,
+    late=True,
+    sandboxed=True,
     limits=((401, "auth"), (429, "rate"), (529, "overload")),
 )
