@@ -23,9 +23,12 @@ async def equal(fleet: Fleet, cli: Cli, server: ModelServer, killed: str = "") -
     unknown = cli.unsaid | (cli.unknown if killed else frozenset())
 
     async def booked() -> dict[str, int]:
-        own, bill = (await fleet.tree())["lead"]["own"], cli.billed(server, killed)
-        same = all(own[name] == bill[name] for name in bill if name not in unknown)
-        return own if same and all(own[name] <= bill[name] for name in unknown) else {}
+        own: dict[str, int] = (await fleet.tree())["lead"]["own"]
+        for bill in (cli.billed(server), cli.billed(server, killed)):  # it may have had the time to leave in order
+            same = all(own[name] == bill[name] for name in bill if name not in unknown)
+            if same and all(own[name] <= bill[name] for name in unknown):
+                return own
+        return {}
 
     try:
         return await eventually(booked, within=20)
