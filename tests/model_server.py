@@ -1,8 +1,9 @@
 """A model provider on loopback, played by a script, that keeps a bill: tests compare what was booked with it.
 
 The last `[[mark]]` in what the user said decides the answer: `[[ok]]`, `[[say:WORDS]]`, `[[bash:COMMAND]]`
-(one tool call, then words), `[[err:CODE]]` or `[[err:CODE,TIMES]]`, `[[slow:SECONDS]]`, and `[[hold:NAME]]`,
-which is answered when the test calls `release(NAME)`. It must bill exactly what it told the client."""
+(one tool call, then words), `[[call:TOOL {JSON}]]` (of any tool), `[[err:CODE]]` or `[[err:CODE,TIMES]]`,
+`[[slow:SECONDS]]`, and `[[hold:NAME]]`, which is answered when the test calls `release(NAME)`. It must bill exactly
+what it told the client."""
 
 from __future__ import annotations
 
@@ -58,8 +59,8 @@ class ModelServer:
     tools: list[list[str]] = field(factory=list)
     #: what tools answered, as each request that ends with it brought it
     results: list[tuple[str, ...]] = field(factory=list)
-    #: each request, whole
-    bodies: list[dict[str, Any]] = field(factory=list)
+    #: each request, whole, as JSON
+    bodies: list[str] = field(factory=list)
     url: str = ""
     _failed: Counter[str] = field(factory=Counter)
     _released: set[str] = field(factory=set)
@@ -145,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         talk = wire.read(body)
         self.server_of_test.asked.append(talk.said)
         self.server_of_test.tools.append(wire.tools(body))
-        self.server_of_test.bodies.append(body)
+        self.server_of_test.bodies.append(json.dumps(body, ensure_ascii=False))
         self.server_of_test.results.append(talk.results)
         found = _MARK.findall(talk.said)
         mark, given = found[-1] if found else ("ok", "")
@@ -187,6 +188,9 @@ class _Handler(BaseHTTPRequestHandler):
         if mark == "bash" and not tooled:
             answer.words("I will run it.")
             answer.tool(shell, {"command": given})
+        elif mark == "call" and not tooled:
+            name, _, arguments = given.partition(" ")
+            answer.tool(name, json.loads(arguments))
         elif mark == "slow":
             for _ in range(int(float(given) * 10)):
                 if not test.pause(0.1):

@@ -25,7 +25,10 @@ __all__ = [
 
 #: The protocols there are, and whether each is a program that does one task and ends: the kinds of a fleet without any
 #: `[kinds]`, but for `lines`, which needs a command.
-PROTOCOLS: Final[Mapping[str, bool]] = dict.fromkeys(("claude", "codex", "lines", "pi", "qwen", "scripted"), False)
+PROTOCOLS: Final[Mapping[str, bool]] = {
+    "lines": False, "scripted": False, "pi": False, "claude": False, "codex": False, "qwen": False,
+    "gemini": True, "opencode": True,
+}  # fmt: skip
 
 
 @frozen

@@ -47,6 +47,7 @@ Reach = Literal["below", "self", "own", "read", "operator"]
 TABLE: dict[str, Reach] = {
     "status": "read",
     "tree": "read",
+    "about": "read",
     "whoami": "read",
     "usage": "own",
     "logs": "own",

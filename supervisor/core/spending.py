@@ -63,6 +63,10 @@ def spending(
     if branch is None and isinstance(by, Agent):
         branch = project.agents[by.agent]
     lines = [*_lines(project, branch, since, named=group in ("agent", "branch"))]
+    if branch is not None and since == ALL:
+        # Of agents below it that are not known any more only the sum is left.
+        rest = branch.branch.beyond(total(line.spent for line in lines))
+        lines += [Line("", OTHERS, "", OTHERS, rest)] if rest != ZERO else []
     answer: Plain = {
         "project": project.name,
         "by": group,

@@ -109,7 +109,29 @@ def tree(project: Project, by: Principal, tier: str, now: float, branch: Node | 
     """The tree that the caller may see, or one branch of it."""
     roots = [branch] if branch is not None else [project.agents[main] for main in project.mains]
     roots = [root for root in roots if sees(project, by, root)]
-    return {"project": project.name, "tier": tier, "agents": [_branch(project, root, now) for root in roots]}
+    drawn = [_branch(project, root, now) for root in roots]
+    return {"project": project.name, "tier": tier, "agents": drawn, "limits": [*logins(project).values()]}
+
+
+def logins(project: Project) -> dict[str, Plain]:
+    """The logins that take no more for now, by what tells them apart: of which kinds of agents, why, until when, and
+    how many are parked."""
+    found: dict[str, Plain] = {
+        credential: {"kinds": [], "sort": trip.sort, "until": trip.until, "text": trip.text, "parked": 0}
+        for credential, trip in project.tripped.items()
+    }
+    for node in project.agents.values() if found else ():
+        if (login := found.get(node.credential)) is not None and node.live:
+            login["kinds"] = sorted({*login["kinds"], node.spec.kind})
+            login["parked"] += node.park is not None
+    return found
+
+
+def joined(one: Plain, other: Plain) -> Plain:
+    """The same login in two projects."""
+    until = min(one["until"], other["until"])
+    kinds = sorted({*one["kinds"], *other["kinds"]})
+    return one | {"kinds": kinds, "until": until, "parked": one["parked"] + other["parked"]}
 
 
 def _branch(project: Project, root: Node, now: float) -> Plain:

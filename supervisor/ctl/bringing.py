@@ -89,6 +89,8 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, sa
     changes = list(_changes(errand, told or {}, "would be " if planned else ""))
     yield f"{project}  {errand.word(result.get('file') or file)}"
     yield from (f"  {change}" for change in changes or ["nothing to change" if planned else same])
+    for warning in (told or {}).get("warnings") or ():
+        yield "  " + errand.screen.style(f"warning: {errand.word(warning.get('what'))}", "yellow")
     if planned:
         yield "nothing was changed"
     elif verb == "up":

@@ -10,7 +10,7 @@ from supervisor.ctl.branches import Fold
 from supervisor.ctl.changing import holdings
 from supervisor.ctl.columns import Column, table
 from supervisor.ctl.refusal import shown
-from supervisor.ctl.tree import draw
+from supervisor.ctl.tree import draw, login
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
         yield from table(_PROJECTS, [_project(errand, project) for project in projects], errand.screen)
     else:
         yield "no project: supervisorctl up accepts an agents.toml and runs it"
+    for stopped in answer.get("limits") or ():
+        yield ""
+        yield errand.screen.style(
+            plain.cut(login(stopped, errand.screen), errand.screen.width, errand.screen.mark), "yellow"
+        )
     faults = answer.get("faults") or ()
     yield ""
     yield errand.screen.style("no faults", "green") if not faults else errand.screen.style("faults", "red bold")
@@ -118,7 +123,7 @@ def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     bounds = (answer.get("bounds") or {}).items()
     rows += [("holds", f"{errand.word(field)} {shown(field, value)}") for field, value in bounds if value is not None]
     rights = (answer.get("rights") or {}).items()
-    rows += [("rights", _right(errand, field, value)) for field, value in rights if value is not None]
+    rows += [("rights", right(errand, field, value)) for field, value in rights if value is not None]
     tasks = answer.get("tasks") or {}
     if tasks:
         rows.append(("tasks", f"{tasks.get('done') or 0} done" + (f" of {tasks['max']}" if tasks.get("max") else "")))
@@ -126,7 +131,8 @@ def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     yield from pairs(errand, [row for row in rows if row[1]])
 
 
-def _right(errand: Errand, field: str, value: object) -> str:
+def right(errand: Errand, field: str, value: object) -> str:
+    """A right as people read it."""
     if isinstance(value, bool):
         return f"{errand.word(field)} {'yes' if value else 'no'}"
     if isinstance(value, (list, tuple)):

@@ -78,6 +78,14 @@ def _do(errand: Errand) -> int:
         from supervisor.ctl import looking
 
         return looking.look(errand)
+    if name == "about":
+        from supervisor.ctl import telling
+
+        return telling.tell(errand)
+    if name == "doctor":
+        from supervisor.ctl import doctor
+
+        return doctor.examine(errand)
     if name in {"logs", "events"}:
         from supervisor.ctl import following
 

@@ -24,7 +24,9 @@ CLIENT: tuple[Verb, ...] = (
         Param("now", "flag", "start it too; a daemon that runs without it leaves first, and what is wanted comes back"),
         Param("force", "flag", "overwrite a unit that was changed by hand"),
         Param("print", "flag", "print the unit, write nothing"),
-    ), waits=True),
+    ), waits=True, whole=True),
+    Verb("doctor", "look at installation, machine, daemon and agent CLIs, and say what to do; needs no daemon",
+         "supervisorctl doctor", whole=True),
     Verb("completion", "print what your shell completes with",
          'supervisorctl completion bash > ~/.local/share/bash-completion/completions/supervisorctl', (
         Param("shell", "text", "bash, zsh or fish", positional=True),
@@ -62,14 +64,20 @@ COMMON: tuple[Param, ...] = (
     Param("project", "text", "the project: its name, id or file (default: the one you stand in)"),
 )
 
+
+def common(verb: Verb) -> tuple[Param, ...]:
+    """What this command takes of it."""
+    return COMMON[:1] if verb.whole else COMMON
+
+
 KNOWN: dict[str, Verb] = {**METHODS, **{verb.name: verb for verb in CLIENT}}
 
 #: How the overview groups them. What is named nowhere stands in the last group.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("begin", ("demo", "init", "up", "reload", "down")),
-    ("look", ("tree", "status", "usage", "logs", "events", "whoami", "config", "metrics")),
+    ("look", ("tree", "status", "usage", "logs", "events", "about", "whoami", "config", "metrics")),
     ("agents", ("fork", "instruct", "stop", "start", "restart", "disband", "grant", "rename")),
-    ("daemon and files", ("install-unit", "save", "verify", "shutdown", "completion")),
+    ("daemon and files", ("doctor", "install-unit", "save", "verify", "shutdown", "completion")),
 )
 
 

@@ -16,7 +16,7 @@ from supervisor.core import metrics, save, spending, view
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
 from supervisor.core.state import Node
-from supervisor.doors import feed, history, wire
+from supervisor.doors import about, feed, history, wire
 from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.changed import Changed
@@ -46,6 +46,7 @@ class Reads:
         self.table = {
             "status": self.status,
             "tree": self.tree,
+            "about": self.about,
             "whoami": self.whoami,
             "usage": self.usage,
             "metrics": self.metrics,
@@ -70,7 +71,7 @@ class Reads:
         for room in rooms:
             faults += _garbled(room) + _outside(room) + _unkept(room) + _unlimited(room) + _put_off(room)
         shown = [await self._project(room) for room in rooms if room.project.file]
-        return self._about() | {"projects": shown, "faults": faults}
+        return self._about() | {"projects": shown, "limits": _stopped(rooms), "faults": faults}
 
     async def _project(self, room: Room) -> Plain:
         changed = await self._changed.since(room.project.file, room.project.sha256)
@@ -81,6 +82,11 @@ class Reads:
         room, params = self._room(call)
         branch = target(room, call.principal, params["agent"], "tree") if params.get("agent") else None
         return view.tree(room.project, call.principal, self._projects.containment.tier, time.time(), branch)
+
+    async def about(self, call: Call) -> Plain:
+        """One agent, whole."""
+        room, params = self._room(call)
+        return await about.about(room, target(room, call.principal, params["agent"], "about"))
 
     async def whoami(self, call: Call) -> Plain:
         """Who the kernel says the caller is."""
@@ -169,6 +175,7 @@ def _project(room: Room) -> Plain:
         "name": project.name,
         "id": room.id,
         "file": project.file,
+        "path": project.path,
         "state": "up" if project.wanted else "down",
         "agents": project.living,
         "journal": {
@@ -178,6 +185,15 @@ def _project(room: Room) -> Plain:
         },
         "refused": project.refused + room.desk.unrecorded,
     }
+
+
+def _stopped(rooms: list[Room]) -> list[Plain]:
+    """The logins that take no more for now, each once."""
+    found: dict[str, Plain] = {}
+    for room in rooms:
+        for credential, login in view.logins(room.project).items():
+            found[credential] = view.joined(found[credential], login) if credential in found else login
+    return [*found.values()]
 
 
 def _unclaimed(containment: Containment) -> list[Plain]:

@@ -20,7 +20,7 @@ class Scripted:
     mark = b'"fleet"'
     once = False
     env: tuple[str, ...] = ("*",)
-    credential: tuple[str, ...] = ()
+    credential: tuple[str, ...] = ("FLEET_LOGIN",)
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         argv = kind.command or (sys.executable, "-I", "-S", PROGRAM)

@@ -54,6 +54,8 @@ def fingerprint(key: bytes, kind: Kind, environment: Mapping[str, str]) -> str:
     if not kind.credential:
         return ""
     told = [(name, environment[name]) for name in sorted(environment) if matches(name, kind.credential)]
+    if kind.env == ("*",) and not told:
+        return ""  # a program that may be anything, and names none
     parts = [kind.name, environment.get("HOME", ""), *(part for pair in told for part in pair)]
     # Each part with its length: no value can look like the next one's beginning.
     said = b"".join(len(data := part.encode("utf-8", "surrogateescape")).to_bytes(8) + data for part in parts)

@@ -8,6 +8,9 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from attrs import frozen
+
+from supervisor.core.private import looks_secret
 from supervisor.core.rights import covers
 from supervisor.kinds.kind import Kind
 
@@ -37,14 +40,25 @@ EVERYTHING = "*"
 LARGEST_FILE = 1 << 20
 
 
-def needs(kind: Kind, kinds: Iterable[Kind]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What this kind is passed without anybody naming it, and what it is not passed all the same: the names that other
-    programs call their own, for one that asks for everything."""
+@frozen
+class Needs:
+    """What a kind is passed without anybody naming it: what matches `wanted`, less the secrets that match `others`."""
+
+    wanted: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    def passes(self, name: str) -> bool:
+        """Whether this variable is among it."""
+        return matches(name, self.wanted) and not (matches(name, self.others) and looks_secret(name))
+
+
+def needs(kind: Kind, kinds: Iterable[Kind]) -> Needs:
+    """Of a kind that knows its names, these. Of one that asks for everything, a person's own program, all but the
+    secrets that other programs call their own."""
     if EVERYTHING not in kind.env:
-        return kind.env, ()
-    own = {name for name in kind.env if name != EVERYTHING}
-    others = {name for other in kinds for name in other.env if name != EVERYTHING}
-    return kind.env, tuple(sorted(others - own))
+        return Needs(kind.env)
+    others = {name for other in kinds for name in (*other.env, *other.credential)}
+    return Needs(kind.env, tuple(sorted(others - {*kind.env, *kind.credential, EVERYTHING})))
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -63,7 +77,7 @@ def _match(name: str, pattern: str) -> bool:
 def build(
     inherited: Mapping[str, str],
     allowed: tuple[str, ...] | None,
-    needed: tuple[tuple[str, ...], tuple[str, ...]],
+    needed: Needs,
     given: Mapping[str, str],
     path: str,
     tools: str,
@@ -71,7 +85,6 @@ def build(
     """`allowed` is the grant's `env`: exactly that beside the base, or, where the right is not named (None), what the
     kind needs (`needs`). `given` wins over what is inherited; `tools` is the directory that leads PATH, so that
     `supervisorctl` is found."""
-    wanted, withheld = needed
     passed = {}
     for name, value in inherited.items():
         if name in NOT_PASSED:
@@ -79,7 +92,7 @@ def build(
         if allowed is not None:
             right = any(covers("env", have, name) for have in allowed)
         else:
-            right = matches(name, ORDINARY) or (matches(name, wanted) and not matches(name, withheld))
+            right = matches(name, ORDINARY) or needed.passes(name)
         if right or matches(name, BASE):
             passed[name] = value
     passed.update(given)

@@ -73,6 +73,9 @@ class Host:
     def rerun(self, run: int) -> None:
         """End this run, even if it is yet to begin; the children stay."""
         self._unwanted = run
+        self._end_of(run)
+
+    def _end_of(self, run: int) -> None:
         if self.run is not None and self.run.number == run:
             self.clock = self.clock or Clock(trio.current_time(), self.node.spec.stop_grace, 1)
             self._run_scope.cancel()
@@ -82,10 +85,13 @@ class Host:
         if self.run is not None:
             self.run.hand(inputs, words)
 
-    def interrupt(self) -> None:
-        """Cut the running turn, where the kind can."""
-        if self.run is not None:
+    def interrupt(self, run: int) -> None:
+        """Cut this run's turn, where the kind can. A program that does one task and ends has had the end of its stdin:
+        its process is ended."""
+        if self.run is not None and self.run.number == run:
             self.run.interrupt()
+            if self.run.once:
+                self._end_of(run)
 
     def close(self) -> None:
         """Leave: the branch ends, deepest first, on one clock. What is ending already, on a clock of its own, may not
@@ -189,11 +195,15 @@ class Host:
 
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
-        await self.house.starts.take(self.agent, fact.run)
+        login = self.house.credential(self.node)
+        await self.house.logins.starts.take(self.agent, fact.run, login)
         try:
             async with self.house.spawning:
                 cell = self.place()
                 if not self._awaited(fact):
+                    return
+                if self.house.parks.holds(self.node, login):
+                    self._observe(Unstarted(self.agent, fact.run, "its login takes no more for now", login))
                     return
                 if fact.run <= self._unwanted:
                     self._unstarted(fact, "restarted before it began")
@@ -205,7 +215,7 @@ class Host:
             self._unstarted(fact, self.house.unspawned(error, self.node))
         finally:
             if self.run is None:
-                self.house.starts.free(self.agent, fact.run)
+                self.house.logins.starts.free(self.agent, fact.run)
         if self.run is not None:
             await self._watch(self.run)
 

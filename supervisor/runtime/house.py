@@ -11,16 +11,18 @@ from supervisor.core import facts, words
 from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
 from supervisor.core.state import Node
-from supervisor.runtime import credential, points, pricing, seating
+from supervisor.runtime import points, pricing, seating
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
+from supervisor.runtime.logins import Logins
+from supervisor.runtime.parks import Parks
 from supervisor.runtime.places import Places
 from supervisor.runtime.run import Run
-from supervisor.runtime.starts import Starts
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
+from supervisor.runtime.zone import zone
 
 #: What an agent printed, in its home.
 TRANSCRIPT = "transcript.jsonl"
@@ -53,6 +55,7 @@ class House:
         nursery: trio.Nursery,
         fault: Callable[[str, BaseException | str], None],
         runs: dict[tuple[int, int], Agent],
+        logins: Logins,
     ) -> None:
         self.directory = directory
         self.instance = instance
@@ -62,13 +65,13 @@ class House:
         self._printed: dict[str, Printed] = {}
         #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
         self.spawning = trio.Lock()
-        self.starts = Starts()
-        self._closing = False
+        self.logins = logins
+        self.parks = Parks(self)
+        self.closing = False
         self._empty = trio.Event()
         #: the leaders of all living runs, by (pid, start): what names a caller
         self.runs = runs
         self._tools = tools
-        self._credential_key = credential.load(directory.parent)
         self._nursery = nursery
 
     # --- acts
@@ -98,11 +101,13 @@ class House:
                     host.rerun(fact.run)
             case facts.Interrupted():
                 if (host := self.hosts.get(fact.agent)) is not None:
-                    host.interrupt()
+                    host.interrupt(fact.run)
             case facts.BackedOff():
                 self._back_off(fact)
-            case facts.Ready() | facts.Exited() | facts.Unstarted():
-                self.starts.free(fact.agent, fact.run)
+            case facts.Exited() | facts.Unstarted():
+                self.logins.starts.free(fact.agent, fact.run)
+            case facts.Ready() | facts.Parked() | facts.Tripped() | facts.Mended() | facts.Opened():
+                self.parks.act(fact)
             case facts.Respecified():
                 if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
                     host.cell.limit(fact.spec.resources)
@@ -116,10 +121,10 @@ class House:
         node = self.desk.project.agents.get(fact.agent)
         if node is None or node.run != fact.run:
             return
-        if self._closing:
+        if self.closing:
             self.desk.observe(facts.Unstarted(fact.agent, fact.run, "the daemon leaves"))
             return
-        host = self._host(node)
+        host = self.settle_in(node)
         if host is None:
             self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
         else:
@@ -128,10 +133,10 @@ class House:
     def _stand(self, fact: facts.Stood) -> None:
         """Its host is there without a run, so that others may be started under it."""
         node = self.desk.project.agents.get(fact.agent)
-        if node is not None and node.stands and not self._closing:
-            self._host(node)
+        if node is not None and node.stands and not self.closing:
+            self.settle_in(node)
 
-    def _host(self, node: Node) -> Host | None:
+    def settle_in(self, node: Node) -> Host | None:
         """The agent's host, a new one where it has none; None where its parent has left."""
         host = self.hosts.get(node.id)
         if host is not None and not host.closing():
@@ -173,7 +178,7 @@ class House:
         project, home = self.desk.project, self.home(node.id)
         # All that can fail comes before the process is there.
         made = seating.prepare(
-            project, node, fact, home, instance=self.instance, tools=self._tools, key=self._credential_key
+            project, node, fact, home, instance=self.instance, tools=self._tools, key=self.logins.key
         )
         talk = made.program.converse(made.seat)
         printed = self.printed(node.id)
@@ -195,16 +200,25 @@ class House:
         points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
         self.desk.observe(made.started(process.pid, process.start))
+        where = f"{node.name} ({node.id})"
         heard = Heard(
             self.desk,
             node.id,
             later,
-            lambda what: self.fault(f"{node.name} ({node.id})", what),
+            lambda what: self.fault(where, what),
             pricing.estimator(made.kind.protocol, lambda: node.model),
+            zone(made.environment.get("TZ", "")),
         )
         return Run(
             node.id, fact.run, process, cell, made.program, talk, printed.stdout, stderr, heard, once=made.kind.once
         )
+
+    def credential(self, node: Node) -> str:
+        """The login that the agent's program would have; "" where that cannot be told, or only once it is tried."""
+        try:
+            return seating.login(self.desk.project, node, tools=self._tools, key=self.logins.key)
+        except OSError:
+            return ""
 
     def home(self, agent: str) -> Path:
         """The agent's own directory, made where it is missing."""
@@ -247,13 +261,13 @@ class House:
             del self.hosts[host.agent]
             if (printed := self._printed.pop(host.agent, None)) is not None:
                 printed.close()
-        if self._closing and not self.hosts:
+        if self.closing and not self.hosts:
             self._empty.set()
 
     async def close(self) -> None:
         """End every run in order; what is wanted stays wanted. What was decided before this and is to start only now,
         does not."""
-        self._closing = True
+        self.closing = True
         for host in list(self.hosts.values()):
             if host.parent is None and not host.closing():
                 host.close()

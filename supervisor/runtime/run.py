@@ -74,7 +74,7 @@ class Run:
         self._scopes = [trio.CancelScope(shield=True) for _ in range(3)]
         self._stdin = Stdin(process.stdin)
         # A program that does one task and ends is waited for until its turn is over, and then for `grace` seconds.
-        self._once, self._over, self._grace = once, False, float("inf")
+        self.once, self._over, self._grace = once, False, float("inf")
         self._patience = trio.CancelScope()
         #: how long its agent stood by without a process before it
         self.stood = 0.0
@@ -175,7 +175,7 @@ class Run:
         # What was decided to be handed reaches the program only when it is on disk: a turn that ends before is another.
         if any(isinstance(fact, TurnEnded) for fact in said) and not self._decided() <= self._given:
             said = [fact for fact in said if not isinstance(fact, TurnEnded)]
-        for fact in said if self._once else ():
+        for fact in said if self.once else ():
             if isinstance(fact, TurnStarted | TurnEnded):
                 self._over = isinstance(fact, TurnEnded)
                 self._patience.deadline = trio.current_time() + self._grace if self._over else float("inf")

@@ -1,5 +1,5 @@
-"""What a run of an agent is started with: its seat, its program's argv, its environment. It reads the agent's
-`env_file` and starts nothing."""
+"""What a run of an agent is started with: its seat, its program's argv, its environment and files. It reads the agent's
+`env_file` and `instructions`, writes into the agent's home alone, and starts nothing."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from supervisor.core.state import Node, Project
 from supervisor.kinds.kind import Kind, Launch, Seat
 from supervisor.kinds.table import KINDS
 from supervisor.runtime import credential, environment
+
+#: The longest `instructions` (bytes): far more than a model takes.
+INSTRUCTIONS = 1 << 20
 
 
 @frozen
@@ -66,19 +69,52 @@ def prepare(
     seated, model_from, tools_from = seat(project, node, home, fact)
     if not rights.allows(project, node, "models", seated.spec.model) and seated.spec.model:
         raise PermissionError(f"the model {seated.spec.model} is not among those it holds")
+    seated = evolve(seated, instructions=_instructions(node.spec))
     launch = program.launch(kind, seated)
+    for name, text in launch.files:
+        _write(home / name, text)
+    built = _environment(project, node, program, dict(launch.env), tools)
+    built["FLEET_AGENT"] = f"{instance}:{node.id}"
+    told = credential.fingerprint(key, program, built)
+    return Seating(kind, program, seated, launch, built, model_from, tools_from, told)
+
+
+def login(project: Project, node: Node, *, tools: str, key: bytes) -> str:
+    """The login that the agent's next run has. Raises OSError."""
+    program = KINDS[kind_of(project, node.spec.kind).protocol]
+    return credential.fingerprint(key, program, _environment(project, node, program, {}, tools))
+
+
+def _environment(project: Project, node: Node, program: Kind, own: dict[str, str], tools: str) -> dict[str, str]:
     allowed = rights.effective(project, node, "env")
-    built = environment.build(
+    return environment.build(
         os.environ,
         allowed if isinstance(allowed, tuple) else None,
         environment.needs(program, KINDS.values()),
-        dict(launch.env) | given(node.spec),
+        own | given(node.spec),
         project.path,
         tools,
     )
-    built["FLEET_AGENT"] = f"{instance}:{node.id}"
-    login = credential.fingerprint(key, program, built)
-    return Seating(kind, program, seated, launch, built, model_from, tools_from, login)
+
+
+def _instructions(spec: Spec) -> str:
+    """What the agent is told as a system prompt. Raises OSError."""
+    if not spec.instructions:
+        return ""
+    with Path(spec.instructions).open("rb") as file:
+        text = file.read(INSTRUCTIONS + 1)
+    if len(text) > INSTRUCTIONS:
+        raise OSError(f"{spec.instructions} is larger than {INSTRUCTIONS} bytes")
+    return text.decode("utf-8", "replace")
+
+
+def _write(file: Path, text: str) -> None:
+    """As a whole or not at all, for the person alone: an agent that runs may be reading the one before."""
+    fresh = file.with_name(f"{file.name}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.touch(0o600, exist_ok=False)
+    fresh.write_text(text, "utf-8")
+    fresh.replace(file)
 
 
 def given(spec: Spec) -> dict[str, str]:

@@ -157,6 +157,40 @@ instructions = ""
     assert default.instructions == f"{here}/AGENTS.md"
 
 
+def test_a_child_uses_the_model_of_its_parent_unless_a_layer_says_something_of_it(tmp_path: Path) -> None:
+    content = """\
+[agents.lead]
+kind = "pi"
+model = "big"
+[agents.lead.agents.same]
+kind = "pi"
+[agents.lead.agents.same.agents.below]
+kind = "pi"
+[agents.lead.agents.other]
+kind = "scripted"
+[agents.lead.agents.plain]
+kind = "pi"
+model = ""
+[agents.lead.agents.scout]
+role = "scout"
+[roles.scout]
+kind = "pi"
+model = "small"
+"""
+    loaded = parsed(content, tmp_path)
+    lead = agent(loaded.fleet, "lead")
+    same, other, plain, scout = lead.children
+    told = [(each.spec.model, each.spec.model_from) for each in (lead, same, same.children[0], other, plain, scout)]
+    assert told == [
+        ("big", "agents.toml"), ("big", "parent lead"), ("big", "parent same"), ("", ""), ("", "agents.toml"),
+        ("small", "role scout"),
+    ]  # fmt: skip
+    assert origin(loaded, "agents.lead.agents.same.model") == ('"big"', "parent lead")
+    named = parsed('[defaults]\nkind = "pi"\nmodel = "m"\n[agents.a]\nmodel = "b"\n[agents.a.agents.c]\n', tmp_path)
+    below = agent(named.fleet, "a").children[0].spec
+    assert (below.model, below.model_from) == ("m", "[defaults]"), "the defaults come before the parent"
+
+
 def test_paths_are_relative_to_their_own_file_and_know_the_home(
     tmp_path: Path, personal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,6 +20,7 @@ from tests.core.play import agent, fleet
 
 T = TypeVar("T")
 NAMES = ["lead", "Scribe", "tests", "more", "SubAgent-02", "subagent-3"]
+LOGINS = ["", "login-1", "login-2"]
 NO_NAMES = ["a7", "fleet", "x" * 65, "new/one", " "]
 ROLES = (
     Role("reviewer", Spec(kind="lines", role="reviewer", max_tasks=2, replace=True), Grant(tokens=20)),
@@ -193,8 +194,31 @@ def read(rnd: Random, one: str, run: int, handed: list[str]) -> Fact:
     return facts.Read(one, run, tuple(item for item in [*handed, "m1", "m999"] if rnd.randrange(2)))
 
 
+def limited(rnd: Random, one: str, run: int) -> Fact:
+    """A limit of any sort, with an end or without, or with one that cannot be."""
+    until = rnd.choice([None, None, 1.0, 1010.0, 1100.0, 9000.0, 1e12, float("nan"), float("inf")])
+    return facts.Limited(one, run, rnd.choice(["rate", "quota", "auth", "overload"]), until, "Come back\nlater.")
+
+
+def elsewhere(rnd: Random, at: float) -> Fact:
+    """What other projects, or the end of a wait, make known of a login."""
+    login = rnd.choice(LOGINS[1:])
+    until = at + rnd.choice([-5.0, 3.0, 500.0])
+    told: list[Fact] = [
+        facts.Mended(login),
+        facts.Mended(login, elsewhere=True),
+        facts.Tripped(login, until, "quota", "", elsewhere=True),
+    ]
+    return rnd.choice(told)
+
+
 _OBSERVED: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Started(one, run, 77, 5),
+    lambda one, run: facts.Started(one, run, 77, 5, "login-1"),
+    lambda one, run: facts.Unstarted(one, run, "its login is stopped", "login-1"),
+    lambda one, run: facts.Limited(one, run, "rate"),
+    lambda one, run: facts.Limited(one, run, "quota", 2000.0, "until then"),
+    lambda one, run: facts.Limited(one, run, "auth"),
     lambda one, run: facts.Ready(one, run, "s2", "big-two"),
     lambda one, run: facts.Ready(one, run, "s2", fresh=True, tells=True),
     facts.TurnStarted,
@@ -224,8 +248,17 @@ def report(rnd: Random) -> Report:
             calls=rnd.randrange(2),
             turns=rnd.randrange(3),
             cost=rnd.choice([0, 2, 7, 40]),
+            estimated=rnd.choice([0, 0, 2]),
         ),
         id=rnd.choice(["", f"c{rnd.randrange(9)}", "t1"]),
         epoch=rnd.choice(["", "e1", "e2"]),
+        model=rnd.choice(["", "", "big-one", "small", f"m{rnd.randrange(5)}"]),
         context=rnd.choice([None, 40.0, float("nan"), -1.0]),
+        window=rnd.choice([None, 1000]),
+        prices=rnd.choice(["", "table 1"]),
     )
+
+
+def day(rnd: Random) -> str:
+    """Mostly the next one; clocks jump."""
+    return f"2026-11-{rnd.randrange(1, 13):02}"

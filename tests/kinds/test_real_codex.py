@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -353,6 +352,6 @@ async def test_instructions_and_the_persons_agents_md_reach_the_model(server: Mo
     place = sitting(env, instructions="Words of the instructions.")
     async with driven(CODEX, place, env=env, cwd=env["WORK"]) as codex:
         await turn(codex, "[[ok]]")
-    told = json.dumps(server.bodies[0])
+    told = server.bodies[0]
     assert "Words of the instructions." in told
     assert "Words of AGENTS.md." in told

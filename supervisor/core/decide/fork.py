@@ -10,6 +10,7 @@ from supervisor.core.decide import admit, stand
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Born, Fact, Queued
 from supervisor.core.grants import Grant
+from supervisor.core.nearest import meant
 from supervisor.core.refusals import refuse
 from supervisor.core.requests import Fork
 from supervisor.core.spec import Declared, Fleet, Role, Spec
@@ -29,8 +30,9 @@ def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list
     _limits(project, fleet, moment.stamp.forks)
     spec, grant = _wanted(project, fleet, parent, request)
     if not any(kind.name == spec.kind for kind in fleet.kinds):
-        known = ", ".join(sorted(kind.name for kind in fleet.kinds))
-        raise refuse("unknown", f"there is no kind {spec.kind!r}; known are {known}", field="kind", asked=spec.kind)
+        known = sorted(kind.name for kind in fleet.kinds)
+        words = f"there is no kind {spec.kind!r}; known are {', '.join(known)}{meant(spec.kind, known)}"
+        raise refuse("unknown", words, field="kind", asked=spec.kind)
     admit.new(project, parent, spec, grant)
     name = check_name(project, request.name) if request.name else f"SubAgent-{project.unnamed + 1:02d}"
     born = Born(moment.agent(), name, parent.id if parent else None, spec, grant, by=str(by))
@@ -158,10 +160,11 @@ def _role(fleet: Fleet, request: Fork) -> Role | None:
         return None
     found = next((role for role in fleet.roles if fold(role.name) == wanted), None)
     if found is None and not request.kind:
-        known = ", ".join(role.name for role in fleet.roles) or "none"
+        known = [role.name for role in fleet.roles]
         raise refuse(
             "unknown",
-            f"there is no role {request.role!r} (declared: {known}); as a label it needs a --kind",
+            f"there is no role {request.role!r} (declared: {', '.join(known) or 'none'}); as a label it needs a --kind"
+            + meant(request.role, known),
             field="role",
             asked=request.role,
         )

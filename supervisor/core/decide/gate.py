@@ -77,7 +77,7 @@ def _decide(project: Project, by: Principal, request: Request, moment: Moment) -
 def reach(project: Project, by: Principal, text: str, verb: str) -> Node:
     """The target of a verb, if it is the caller's to reach: what it only reads, it has to see. Only what ends nothing
     and changes nobody takes a part of a name."""
-    node = names.find(project, by, text, part=verb in ("instruct", "logs", "tree", "usage"))
+    node = names.find(project, by, text, part=verb in ("instruct", "logs", "tree", "usage", "about"))
     how = authority.TABLE[verb]
     if isinstance(by, Agent) and how != "read":
         own = node.id == by.agent

@@ -205,7 +205,7 @@ def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:
     """The program is back, and the task that was cut goes on, before any other: after a death of it with
     `resume = "continue"`, after a limit always. One that was told of its task in this conversation is not told it
     again: it would begin anew."""
-    if node.task is None or node.state != "standing" or _answers(node):
+    if node.task is None or node.state != "standing" or node.rerun is not None or _answers(node):
         return hand(project, node)
     if node.limited and node.introduced:
         text = (
