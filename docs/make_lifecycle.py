@@ -33,7 +33,7 @@ is whether its process is alive.
 def arrows() -> dict[tuple[str, str], list[str]]:
     """(from, to) → facts; what all live states have in common is drawn once, from `live`."""
     found: dict[tuple[str, str], list[str]] = {}
-    for (state, fact), to in TABLE.items():
+    for (state, fact), to in sorted(TABLE.items(), key=lambda arrow: STATES.index(arrow[0][0])):
         common = state in LIVE and all(TABLE.get((other, fact)) == to for other in LIVE)
         facts = found.setdefault(("live" if common else state, to), [])
         if fact not in facts:

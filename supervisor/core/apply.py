@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts, parking, talk, tree
+from supervisor.core import budgets, facts, parking, runs, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
@@ -81,6 +81,13 @@ def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
     project.closing, project.instance = False, fact.instance
 
 
+def _dawned(project: Project, fact: facts.Dawned, _at: float) -> None:
+    project.books.dawn(fact.day)
+    for node in project.agents.values():
+        node.earlier = node.earlier + project.books.fold(node.rows, node.spec.role)
+    project.books.fold_past()
+
+
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
     project.closing = True
 
@@ -91,32 +98,6 @@ def _refused(project: Project, fact: facts.Refused, _at: float) -> None:
 
 def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
     node.warned |= {(fact.field, at) for at in (80, 100) if at <= fact.percent}
-
-
-def _starting(project: Project, node: Node, fact: facts.Starting) -> None:
-    parking.tries(project, node)
-    node.run, node.alive, node.rerun, node.wanted = fact.run, True, None, "running"
-    node.leaving, node.ended_by, node.turn, node.cut = "", "", False, False
-    if not fact.resume:
-        node.session, node.introduced = "", False
-    talk.starting(node, fact)
-
-
-def _started(_project: Project, node: Node, fact: facts.Started) -> None:
-    node.pid, node.credential = fact.pid, fact.credential
-
-
-def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
-    parking.broken_off(node)
-    node.alive, node.turn, node.pid, node.reason, node.last = False, False, 0, fact.reason, fact.reason
-    node.credential = fact.credential or node.credential
-
-
-def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
-    node.session, node.model = fact.session or node.session, fact.model or node.model
-    # What a program keeps of a conversation may be less than what was said to it before it died.
-    node.introduced = node.introduced and not fact.fresh
-    talk.ready(node, fact)
 
 
 def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
@@ -145,6 +126,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
     if not node.turn and after(node.state, "TurnStarted") != node.state:  # one that we did not start
         node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
+        talk.started(node)
     talk.begun(node)
 
 
@@ -162,20 +144,31 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
     for report in fact.reports:
         # Turns are counted by what starts them, never by what a program says of them.
         added = node.meter.book(report, fact.run)
-        _spend(project, node, evolve(added, turns=0))
+        if report.model:
+            project.books.named(node.rows, node.model, report.model)
+        project.books.prices = report.prices or project.books.prices
+        _spend(project, node, evolve(added, turns=0), report.model)
         if late(node, fact):
             continue  # what it says of itself is over
         if added.output:
             node.parks = 0  # a model answered
         if report.context is not None and report.context >= 0:  # not a number is neither
             node.context = report.context
+        node.window = report.window or node.window
         node.model = report.model or node.model
+    if fact.incomplete > 0:
+        _spend(project, node, Usage(incomplete=fact.incomplete))
 
 
-def _spend(project: Project, node: Node, added: Usage) -> None:
+def _outside(_project: Project, node: Node, fact: facts.Outside) -> None:
+    node.outside = (*node.outside, fact.used)
+
+
+def _spend(project: Project, node: Node, added: Usage, model: str = "") -> None:
     if added == ZERO:
         return
     node.own = node.own + added
+    project.books.book(node.rows, node.spec.role, model or node.model, added)
     for at in project.up(node):
         at.branch = at.branch + added
     # A gone agent holds nothing any more: what comes late is charged above it.
@@ -185,6 +178,7 @@ def _spend(project: Project, node: Node, added: Usage) -> None:
 
 def _spoke(_project: Project, node: Node, fact: facts.Spoke) -> None:
     node.last = fact.last
+    talk.spoke(node)
 
 
 def _said(_project: Project, node: Node, fact: facts.Said) -> None:
@@ -216,31 +210,11 @@ def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
 def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
     node.wanted, node.leaving, node.ended_by, node.rerun = fact.to, fact.cause, fact.by, None
     node.crashes = 0  # whoever starts it again means it to be tried again
-
-
-def _rerun(project: Project, node: Node, fact: facts.Rerun) -> None:
-    parking.tries(project, node)
-    node.rerun = fact.resume
+    node.stands = False
 
 
 def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> None:
     node.cut = True
-
-
-def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
-    parking.broken_off(node)
-    node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
-    node.lasted += fact.lasted
-
-
-def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
-    parking.broken_off(node)
-    node.alive, node.turn, node.pid = False, False, 0
-
-
-def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
-    node.crashes, node.crashed = fact.crashes, node.crashed + (fact.crashes > 0)
-    node.talk = evolve(node.talk, resumed=fact.resumed)
 
 
 def first_line(text: str) -> str:
@@ -252,6 +226,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Accepted: _accepted,
     facts.Downed: _downed,
     facts.Opened: _opened,
+    facts.Dawned: _dawned,
     facts.Closing: _closing,
     facts.Refused: _refused,
     facts.Born: tree.born,
@@ -259,10 +234,11 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Respecified: tree.respecified,
     facts.Granted: tree.granted,
     facts.Warned: _warned,
-    facts.Starting: _starting,
-    facts.Started: _started,
-    facts.Unstarted: _unstarted,
-    facts.Ready: _ready,
+    facts.Starting: runs.starting,
+    facts.Stood: runs.stood,
+    facts.Started: runs.started,
+    facts.Unstarted: runs.unstarted,
+    facts.Ready: runs.ready,
     facts.Queued: _queued,
     facts.Handed: _handed,
     facts.Read: talk.read,
@@ -270,6 +246,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.TurnStarted: _turn_started,
     facts.TurnEnded: _turn_ended,
     facts.Spent: _spent,
+    facts.Outside: _outside,
     facts.Spoke: _spoke,
     facts.Said: _said,
     facts.Blocked: _blocked,
@@ -282,10 +259,10 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.TaskEnded: _task_ended,
     facts.Interrupted: _interrupted,
     facts.Leaving: _leaving,
-    facts.Rerun: _rerun,
-    facts.Exited: _exited,
-    facts.Lost: _lost,
-    facts.BackedOff: _backed_off,
+    facts.Rerun: runs.rerun,
+    facts.Exited: runs.exited,
+    facts.Lost: runs.lost,
+    facts.BackedOff: runs.backed_off,
     facts.Abandoned: talk.abandoned,
     facts.Left: tree.left,
     facts.Forgotten: tree.forgotten,

@@ -71,6 +71,13 @@ class Opened:
 
 
 @frozen
+class Dawned:
+    """What is spent from now on is spent on this local day (`2026-11-30`): said before the first usage of a day."""
+
+    day: str
+
+
+@frozen
 class Closing:
     """The daemon leaves in order; what is wanted stays wanted."""
 
@@ -166,15 +173,28 @@ class Starting:
 
 
 @frozen
+class Stood:
+    """The agent, whose program does one task and ends, stands by without a process: the next text that wakes starts
+    one."""
+
+    agent: str
+
+
+@frozen
 class Started:
     """The process is there. `start` is its start time in clock ticks since boot (/proc/PID/stat field 22). `credential`
-    tells logins apart without saying anything of them ("" where it is not known)."""
+    tells logins apart without saying anything of them ("" where it is not known). `model` and `tools` are what it was
+    told to use, "" and None where that is its program's own choice; `model_from`, `tools_from` whose word."""
 
     agent: str
     run: int
     pid: int
     start: int
     credential: str = ""
+    model: str = ""
+    model_from: str = ""
+    tools: tuple[str, ...] | None = None
+    tools_from: str = ""
 
 
 @frozen
@@ -266,6 +286,16 @@ class Spent:
     run: int
     reports: tuple[Report, ...]
     incomplete: int = 0
+
+
+@frozen
+class Outside:
+    """The agent's program says that it uses what the agent does not hold: `used`, of the right `field`. Told once."""
+
+    agent: str
+    run: int
+    field: str
+    used: str
 
 
 @frozen
@@ -407,7 +437,8 @@ class Interrupted:
 @frozen
 class Exited:
     """The run is empty. Exactly one of `code` and `signal` is set where the leader's status is known;
-    `lasted` is in seconds on the monotonic clock; `killed` names what had to be ended after the leader."""
+    `lasted` is in seconds on the monotonic clock, `stood` how long the agent stood by without a process before;
+    `killed` names what had to be ended after the leader."""
 
     agent: str
     run: int
@@ -418,6 +449,7 @@ class Exited:
     unkillable: tuple[int, ...] = ()
     #: so many processes of the run the kernel ended because its memory was used up
     oom: int = 0
+    stood: float = 0.0
 
 
 @frozen
@@ -480,8 +512,9 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
-    | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
-    | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled | TaskEnded | Interrupted
-    | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
+    Accepted | Opened | Dawned | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted
+    | Warned | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted
+    | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled
+    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left
+    | Forgotten
 )  # fmt: skip

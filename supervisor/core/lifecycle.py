@@ -27,6 +27,8 @@ TABLE: dict[tuple[State, str], State] = {
     ("standing", "Blocked"): "waiting",
     ("waiting", "TaskEnded"): "standing",
     **{(state, "Starting"): "starting" for state in (*LIVE, "stopped")},
+    # One that waits for an answer, or for a time, goes on waiting without a process.
+    **{(state, "Stood"): "standing" for state in (*LIVE, "stopped") if state not in ("waiting", "parked", "standing")},
     **{(state, "Rerun"): "starting" for state in LIVE},
     **{(state, "Lost"): "starting" for state in LIVE if state != "parked"},
     **{(state, "Parked"): "parked" for state in LIVE},

@@ -6,11 +6,11 @@ from typing import Any
 
 from attrs import asdict
 
-from supervisor.core import rights
-from supervisor.core.authority import Agent, Principal
+from supervisor.core import models, rights
+from supervisor.core.authority import Principal
 from supervisor.core.facts import Killed
 from supervisor.core.grants import BOUNDS, BUDGETS
-from supervisor.core.ledger import NANO, ZERO, Usage
+from supervisor.core.ledger import NANO, Usage
 from supervisor.core.names import sees
 from supervisor.core.state import Node, Project
 from supervisor.core.words import number
@@ -19,8 +19,8 @@ Plain = dict[str, Any]
 
 
 def usage(of: Usage) -> Plain:
-    """Token counts, calls and turns; cost in USD."""
-    return asdict(of) | {"cost": of.cost / NANO}
+    """Token counts, calls and turns; cost in USD, with the part of it that is estimated."""
+    return asdict(of) | {"cost": of.cost / NANO, "estimated": of.estimated / NANO}
 
 
 def accounts(node: Node) -> Plain:
@@ -46,7 +46,7 @@ def label(node: Node) -> Plain:
     return {"id": node.id, "name": node.name}
 
 
-def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  # as every view
+def agent(project: Project, node: Node, now: float) -> Plain:
     """One agent without its children. Times are Unix seconds, ages seconds."""
     return {
         "id": node.id,
@@ -54,6 +54,7 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "role": node.spec.role,
         "kind": node.spec.kind,
         "model": node.model,
+        "outside": outside(project, node),
         "description": node.spec.description,
         "state": node.state,
         "wanted": node.wanted,
@@ -69,6 +70,7 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "own": usage(node.own),
         "branch": usage(node.branch),
         "context_percent": node.context,
+        "context_window": node.window,
         "grant": accounts(node),
         "last": node.last,
         "summary": node.summary,
@@ -79,6 +81,11 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "garbled": node.garbled,
         "exit": _exit(node),
     }
+
+
+def outside(project: Project, node: Node) -> list[str]:
+    """The models that its program said it uses and it does not hold now."""
+    return [model for model in node.outside if models.strange(project, node, model)]
 
 
 def _exit(node: Node) -> Plain | None:
@@ -133,29 +140,6 @@ def _branch(project: Project, root: Node, now: float) -> Plain:
     for node in project.down(root):
         drawn[node.id]["children"] = [drawn[child] for child in node.children]
     return drawn[root.id]
-
-
-def spending(project: Project, by: Principal, now: float, branch: Node | None = None) -> Plain:
-    """Who spent what, costliest branch first, gone agents included while they are in view."""
-    if branch is not None:
-        nodes, total = list(project.down(branch)), branch.branch
-    else:
-        nodes = [node for node in project.agents.values() if _own(project, by, node)]
-        total = project.folded if not isinstance(by, Agent) else ZERO
-        for node in nodes:
-            if node.parent is None or (isinstance(by, Agent) and node.id == by.agent):
-                total += node.branch
-    rows = [
-        label(node)
-        | {"parent": node.parent, "state": node.state, "model": node.model, "role": node.spec.role}
-        | {"own": usage(node.own), "branch": usage(node.branch), "elapsed": round(max(0.0, now - node.born), 3)}
-        for node in sorted(nodes, key=lambda node: (-node.branch.cost, -node.branch.tokens, int(node.id[1:])))
-    ]
-    return {"project": project.name, "total": usage(total), "agents": rows}
-
-
-def _own(project: Project, by: Principal, node: Node) -> bool:
-    return not isinstance(by, Agent) or project.within(node, by.agent)
 
 
 def whoami(project: Project, node: Node) -> Plain:

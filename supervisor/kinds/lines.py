@@ -86,7 +86,7 @@ class LinesConversation:
 
     @property
     def finished(self) -> bool:
-        return False
+        return self._seat.once and self._introduced
 
     def answer(self, prompt: str, *, allow: bool) -> None:
         """Status lines know no prompts: a question is answered by a text."""

@@ -34,12 +34,14 @@ REPORTS = 256
 @define
 class Heard:
     """One run's gathering. `later(delay, call)` calls back after so many seconds, while the run lasts; `complain` tells
-    people what is wrong with the program; `zone` is that of its times."""
+    people what is wrong with the program; `price` fills in a cost that a report does not say, before it is a fact;
+    `zone` is that of its times."""
 
     desk: Desk
     agent: str
     later: Callable[[float, Callable[[], None]], None]
     complain: Callable[[str], None]
+    price: Callable[[Report], Report] = lambda report: report
     zone: tzinfo = UTC
     _allowance: Allowance = field(factory=lambda: Allowance(BURST, RATE))
     _spent: list[Report] = field(factory=list)
@@ -89,8 +91,9 @@ class Heard:
         return self._allowance.wait
 
     def _spend(self, fact: Spent) -> None:
-        self._spent_of = fact
-        for report in fact.reports:
+        known = self._spent_of
+        self._spent_of = fact if known is None else evolve(fact, incomplete=known.incomplete + fact.incomplete)
+        for report in map(self.price, fact.reports):
             same = joined(self._spent[-1], report) if self._spent else None
             if same is not None:
                 self._sum += same.usage.beyond(self._spent[-1].usage)

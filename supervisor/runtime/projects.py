@@ -19,13 +19,14 @@ from supervisor.core import facts
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import Refusal, refuse
 from supervisor.core.state import Project
+from supervisor.runtime import credential
 from supervisor.runtime.breakers import Breakers
 from supervisor.runtime.containment.cell import Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.house import House
 from supervisor.runtime.journal.journal import Journal
 from supervisor.runtime.journal.recent import MOST
-from supervisor.runtime.logins import Logins, key
+from supervisor.runtime.logins import Logins
 from supervisor.runtime.starts import Starts
 
 #: Below this many free bytes on the state directory's disk no new work is taken (DESIGN 10).
@@ -64,7 +65,7 @@ class Projects:
         self.containment = containment
         self.instance = instance
         self.breakers = Breakers(self.rooms.values())
-        self._logins = Logins(key(state), Starts(), self.breakers)
+        self._logins = Logins(credential.load(state), Starts(), self.breakers)
         self._tools = tools
         self._nursery = nursery
 

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 
 from supervisor.scripted import flood, processes
-from supervisor.scripted.agent import Agent
+from supervisor.scripted.agent import Agent, AskedError
 from supervisor.scripted.script import ScriptError, Step, count, seconds, value
 
 
@@ -85,6 +85,8 @@ def _limit(agent: Agent, step: Step) -> None:
 def _block(agent: Agent, step: Step) -> None:
     on, _, question = agent.fill(step.rest).partition(" ")
     agent.say("blocked", on=on or "person", question=question)
+    if agent.once:
+        raise AskedError
     message = agent.inbox.next()
     agent.memory.take(message["id"])
     agent.inputs.append(message["id"])

@@ -31,6 +31,7 @@ GOOD = fleet(
         "lead",
         agent("scribe", grant=Grant(tokens=30, turns=3), max_tasks=2, replace=True),
         agent("steady", restart="on-failure", resume="continue", task="Begin."),
+        agent("boy", kind="errand", restart="on-failure", task="Begin."),
         grant=Grant(tokens=100, turns=10, descendants=6),
     ),
     agent("second", restart="always", grant=Grant(cost=50, models=("big-*",), wall=100.0)),
@@ -85,6 +86,7 @@ def _declared(rnd: Random, names: list[str], level: int = 0) -> Declared:
     return agent(
         own,
         *children,
+        kind=rnd.choice(["lines", "lines", "errand"]),
         grant=rnd.choice([grant(rnd), Grant(tokens=100, turns=10, cost=100), Grant(), Grant()]),
         task=rnd.choice(["", "Begin."]),
         max_tasks=rarely(rnd, rnd.choice([0, 33]), rnd.choice([None, None, 1, 2])),
@@ -119,9 +121,11 @@ def _one_change(rnd: Random, entry: Declared) -> Declared:
         which = rnd.randrange(len(entry.children))
         below = _one_change(rnd, entry.children[which])
         return evolve(entry, children=(*entry.children[:which], below, *entry.children[which + 1 :]))
-    match rnd.randrange(5):
+    match rnd.randrange(6):
         case 0:
             return evolve(entry, children=entry.children[:1])
+        case 5:
+            return evolve(entry, spec=evolve(entry.spec, kind=rnd.choice(["lines", "errand"])))
         case 1:
             return evolve(entry, children=(*entry.children, agent(f"extra-{rnd.randrange(3)}", grant=one_budget(rnd))))
         case 2:
@@ -140,7 +144,7 @@ def fork(rnd: Random, parent: str) -> Request:
         grant=grant(rnd),
         task=rnd.choice(["", "Do it."]),
         role=rnd.choice(["", "", "reviewer", "long", rarely(rnd, "label", "reviewer", 3)]),
-        kind=rnd.choice(["lines", "lines", "lines", "", rarely(rnd, "odd", "other", 6)]),
+        kind=rnd.choice(["lines", "lines", "errand", "", rarely(rnd, "odd", "other", 6)]),
         max_tasks=rnd.choice([None, None, 1, 2, rarely(rnd, 0, 32, 2)]),
         replace=rnd.choice([None, True]),
         restart=rnd.choice([None, "on-failure", "always"]),
@@ -152,7 +156,7 @@ def fork(rnd: Random, parent: str) -> Request:
 def modest_fork(rnd: Random) -> Request:
     """What agents do all day."""
     return ask.Fork(
-        kind="lines",
+        kind=rnd.choice(["lines", "lines", "errand"]),
         task=rnd.choice(["Go.", ""]),
         grant=one_budget(rnd),
         max_tasks=rnd.choice([None, 1, 2]),
@@ -246,8 +250,17 @@ def report(rnd: Random) -> Report:
             calls=rnd.randrange(2),
             turns=rnd.randrange(3),
             cost=rnd.choice([0, 2, 7, 40]),
+            estimated=rnd.choice([0, 0, 2]),
         ),
         id=rnd.choice(["", f"c{rnd.randrange(9)}", "t1"]),
         epoch=rnd.choice(["", "e1", "e2"]),
+        model=rnd.choice(["", "", "big-one", "small", f"m{rnd.randrange(5)}"]),
         context=rnd.choice([None, 40.0, float("nan"), -1.0]),
+        window=rnd.choice([None, 1000]),
+        prices=rnd.choice(["", "table 1"]),
     )
+
+
+def day(rnd: Random) -> str:
+    """Mostly the next one; clocks jump."""
+    return f"2026-11-{rnd.randrange(1, 13):02}"

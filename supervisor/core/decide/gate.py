@@ -8,13 +8,16 @@ from collections import deque
 from supervisor.core import authority, facts, names, requests
 from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import admit, fleet, fork, leave, park, run, task
+from supervisor.core.decide import admit, fleet, fork, leave, outside, park, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
 from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.core.requests import VERB, Request
 from supervisor.core.state import Node, Project, fold
+
+#: What may book something.
+SPENDING = (facts.Spent, facts.Handed, facts.TurnStarted)
 
 
 def decide(project: Project, by: Principal, request: Request, moment: Moment) -> list[Fact] | Refusal:
@@ -74,7 +77,7 @@ def _decide(project: Project, by: Principal, request: Request, moment: Moment) -
 def reach(project: Project, by: Principal, text: str, verb: str) -> Node:
     """The target of a verb, if it is the caller's to reach: what it only reads, it has to see. Only what ends nothing
     and changes nobody takes a part of a name."""
-    node = names.find(project, by, text, part=verb in ("instruct", "logs", "tree", "usage"))
+    node = names.find(project, by, text, part=verb in ("instruct", "logs", "tree", "usage", "about"))
     how = authority.TABLE[verb]
     if isinstance(by, Agent) and how != "read":
         own = node.id == by.agent
@@ -112,6 +115,10 @@ def take(project: Project, happened: list[Fact], moment: Moment) -> list[Fact]:
         fact = waiting.popleft()
         node = project.agents.get(getattr(fact, "agent", ""))
         if not _moot(project, node, fact):
+            if isinstance(fact, SPENDING) and moment.stamp.day not in ("", project.books.day):
+                dawned = facts.Dawned(moment.stamp.day)
+                apply(project, dawned, moment.stamp.at)
+                taken.append(dawned)
             heard = node is None or not late(node, fact) or isinstance(fact, facts.Spent)
             apply(project, fact, moment.stamp.at)
             taken.append(fact)
@@ -134,6 +141,8 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or not leave.settled(node)
         case facts.Starting():
             return node is None or node.alive or fact.run != node.run + 1 or not (node.live or node.state == "stopped")
+        case facts.Stood():
+            return node is None or node.alive or not (node.live or node.state == "stopped")
         case facts.BackedOff():
             return node is None or node.alive or not node.live
         case facts.Parked():
@@ -150,6 +159,8 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or node.task is None
         case facts.Interrupted():
             return node is None or node.state != "working" or node.cut
+        case facts.Outside():
+            return node is None or fact.used in node.outside
         case facts.Warned():
             return node is None or fact.field not in node.accounts or (fact.field, fact.percent) in node.warned
         case _:
@@ -167,21 +178,32 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
     node = project.agents.get(getattr(fact, "agent", ""))
     if node is None:
         return []
+    return [*_follow_work(project, node, fact, moment), *_follow_life(project, node, fact, moment)]
+
+
+def _follow_work(project: Project, node: Node, fact: Fact, moment: Moment) -> list[Fact]:
+    """What follows from what an agent does."""
     match fact:
         case facts.Ready():
-            return task.carry_on(project, node, moment)
-        case facts.Queued():
+            return [*outside.after_report(project, fact), *task.carry_on(project, node, moment)]
+        case facts.Queued() | facts.Stood():
             return task.hand(project, node)
         case facts.Handed() | facts.TurnStarted():
             return task.after_spending(project, fact)
         case facts.Spent():
-            return [*task.after_spending(project, fact), *park.settle(project, node, moment)]
+            return [
+                *outside.after_report(project, fact),
+                *task.after_spending(project, fact),
+                *park.settle(project, node, moment),
+            ]
         case facts.Started():
             return park.settle(project, node, moment)
         case facts.Limited():
             return park.after_limit(project, fact, moment)
         case facts.Unparked():
             return task.carry_on(project, node, moment)
+        case facts.Outside():
+            return outside.after_outside(project, fact, moment)
         case facts.Warned():
             return task.after_warning(project, fact, moment)
         case facts.TurnEnded():
@@ -190,6 +212,13 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
             return task.after_said(project, fact)
         case facts.TaskEnded():
             return task.after_task(project, fact, moment)
+        case _:
+            return []
+
+
+def _follow_life(project: Project, node: Node, fact: Fact, moment: Moment) -> list[Fact]:
+    """What follows when its runs and its time end."""
+    match fact:
         case facts.Leaving():
             return [*task.let_go(node), *leave.after_leaving(project, fact, moment)]
         case facts.Left():

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 
-from supervisor.core.decide import fork, park, trial
+from supervisor.core.decide import fork, park, stand, trial
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Away, Cause, Downed, Fact, Forgotten, Leaving, Left, Rerun, Starting
+from supervisor.core.facts import Away, Cause, Downed, Fact, Forgotten, Leaving, Left, Rerun
 from supervisor.core.refusals import refuse
-from supervisor.core.spec import Declared
+from supervisor.core.spec import Declared, Fleet
 from supervisor.core.state import Node, Project, fold
 from supervisor.core.words import called
 
@@ -58,7 +58,12 @@ def start(project: Project, node: Node, moment: Moment, by: str) -> list[Fact]:
         return trial.admitted(project, _revive(project, node, declared, moment, by), moment.stamp.at)
     if declared is None:
         raise _cannot(f"{node.name} is gone for good; fork another", "gone")
-    return trial.admitted(project, fork.declare(moment, declared, node.parent, by), moment.stamp.at)
+    return trial.admitted(project, fork.declare(_fleet(project), moment, declared, node.parent, by), moment.stamp.at)
+
+
+def _fleet(project: Project) -> Fleet:
+    """What was accepted; there is something where an agent is."""
+    return project.fleet or Fleet("")
 
 
 def _cannot(why: str, held: str) -> Exception:
@@ -71,7 +76,7 @@ def _has_done_all(node: Node) -> bool:
 
 def _revive(project: Project, node: Node, declared: Declared | None, moment: Moment, by: str) -> list[Fact]:
     """The agent, its stopped declared children, and those that the file has declared meanwhile."""
-    facts: list[Fact] = [Starting(node.id, node.run + 1, resume=bool(node.session))]
+    facts: list[Fact] = [stand.again(project, node)]
     entries = {fold(entry.name): entry for entry in declared.children} if declared is not None else {}
     for child in node.children:
         below = project.agents[child]
@@ -79,7 +84,7 @@ def _revive(project: Project, node: Node, declared: Declared | None, moment: Mom
             facts += _revive(project, below, entries.get(below.entry), moment, by)
     for entry in entries.values():
         if fold(entry.name) not in node.declares:
-            facts += fork.declare(moment, entry, node.id, by)
+            facts += fork.declare(_fleet(project), moment, entry, node.id, by)
     return facts
 
 
@@ -114,7 +119,7 @@ def restart(project: Project, node: Node, by: str, *, branch: bool) -> list[Fact
         if at.live and at.alive:
             facts.append(Rerun(at.id, at.run))
         elif at.live:
-            facts.append(Starting(at.id, at.run + 1, resume=bool(at.session)))
+            facts.append(stand.again(project, at))
     return facts
 
 
@@ -145,7 +150,7 @@ def empty(project: Project, node: Node, moment: Moment) -> list[Fact]:
     parent = project.above(node)
     fresh, births = "", list[Fact]()
     if not (field := fork.used_up(node)):
-        fresh, births = fork.follower(node, moment)
+        fresh, births = fork.follower(_fleet(project), node, moment)
     told = f"{fresh} takes its place" if fresh else f"no other follows: nothing of its {field} is left"
     digest = moment.tell(parent, f"{called(node)} was released; {told}.", wake=False) if parent is not None else []
     return [Left(node.id, "gone"), *births, *digest]

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from supervisor.core.decide import stand
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Fact, Limit, Limited, Mended, Parked, Resumed, Starting, Tripped, Unparked, Unstarted
+from supervisor.core.facts import Fact, Limit, Limited, Mended, Parked, Resumed, Tripped, Unparked, Unstarted
 from supervisor.core.parking import held
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project
@@ -128,10 +129,9 @@ def wake(project: Project, node: Node) -> list[Fact]:
     """It goes on where it was, or by another run."""
     if node.alive:
         return [Unparked(node.id, _where(node))]
-    kinds = project.fleet.kinds if project.fleet is not None else ()
-    if any(kind.once for kind in kinds if kind.name == node.spec.kind):
+    if project.once(node):
         return [Unparked(node.id)]
-    return [Starting(node.id, node.run + 1, resume=bool(node.session) and node.rerun is not False)]
+    return [stand.again(project, node, resume=node.rerun is not False)]
 
 
 def _where(node: Node) -> Resumed:
@@ -146,7 +146,7 @@ def not_spawned(project: Project, node: Node, fact: Unstarted, moment: Moment) -
     """Its login is stopped: it waits with the others. Nothing has failed."""
     if fact.credential in project.tripped:
         return share(project, node, moment, least=PROBE)
-    return [Starting(node.id, node.run + 1, resume=bool(node.session))]
+    return [stand.again(project, node)]
 
 
 def by_a_person(node: Node, by: str, verb: str) -> None:

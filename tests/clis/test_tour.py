@@ -1,0 +1,170 @@
+"""The tour: a real agent CLI under a real daemon, by the client's commands, and its books against its provider's."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.clis.tour import Cli, counted, fleet_of, settled
+from tests.fleet import Fleet
+from tests.house import below, eventually
+from tests.model_server import ModelServer
+
+AGAIN = 'restart = "on-failure"\n'
+
+
+async def equal(fleet: Fleet, cli: Cli, server: ModelServer, unknown: frozenset[str] = frozenset()) -> dict[str, int]:
+    """The books once they are the bill; of what is unknown they hold no more than it."""
+
+    async def booked() -> dict[str, int] | None:
+        own, bill = (await fleet.tree())["lead"]["own"], cli.billed(server)
+        same = all(own[name] == bill[name] for name in bill if name not in unknown)
+        return own if same and all(own[name] <= bill[name] for name in unknown) else None
+
+    with trio.move_on_after(20):
+        return await eventually(booked)
+    raise AssertionError(f"booked {counted((await fleet.tree())['lead']['own'])}, billed {cli.billed(server)}")
+
+
+async def test_tasks_are_done_in_one_conversation_and_the_books_are_the_bill(
+    cli: Cli, server: ModelServer, tmp_path: Path, tier: str
+) -> None:
+    async with fleet_of(
+        tmp_path, cli.toml(f'model = "{cli.model}"\ngrant = {{ tools = ["bash", "read"] }}\n'), tier
+    ) as fleet:
+        assert await fleet.ctl("instruct", "lead", "[[say:One.]]", "--wait") == "One.\n"
+        assert "You are lead (id a1), " in server.asked[0]
+        said = await fleet.json("instruct", "lead", "[[bash:echo ran > made]]", "--wait")
+        assert (said["status"], said["text"]) == ("done", "It has run.")
+        assert (tmp_path / "made").read_text() == "ran\n", "in its own directory, unasked"
+        assert await fleet.ctl("instruct", "lead", "[[say:Three.]]", "--wait") == "Three.\n"
+        lead = await settled(fleet, "lead", 3)
+        assert (lead["run"], lead["own"]["turns"], lead["garbled"]) == (1, 3, 0)
+        assert cli.model in lead["model"]
+        assert max(call.n for call in server.bill) >= 2, "it knows what it said before"
+        await equal(fleet, cli, server)
+        await fleet.json("disband", "lead")
+        assert not below(fleet.process.pid)
+
+
+async def test_it_has_the_tools_of_its_grant_and_no_others(cli: Cli, server: ModelServer, tmp_path: Path) -> None:
+    async with fleet_of(tmp_path, cli.toml('grant = { tools = ["read"] }\n')) as fleet:
+        await fleet.ctl("instruct", "lead", "[[bash:echo ran > made]]", "--wait")
+        assert server.tools
+        assert not any(cli.shell in offered for offered in server.tools)
+        assert not (tmp_path / "made").exists()
+
+
+async def test_a_text_that_comes_during_a_tool_call_waits_for_the_next_turn(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    async with fleet_of(tmp_path, cli.toml('grant = { tools = ["bash"] }\n')) as fleet:
+        wait = f"touch {tmp_path}/begun; while [ ! -e {tmp_path}/go ]; do read -t 0.05 <> <(:); done"
+        await fleet.ctl("instruct", "lead", f"[[bash:{wait}]]")
+        await eventually((tmp_path / "begun").exists)
+        await fleet.ctl("instruct", "lead", "[[say:Two.]]")
+        (tmp_path / "go").touch()
+        lead = await settled(fleet, "lead", 2)
+        assert lead["own"]["turns"] == 2
+        assert sum("[[say:Two.]]" in said for said in server.asked) >= 1
+        await equal(fleet, cli, server)
+
+
+async def test_a_failed_model_call_fails_the_task_and_the_next_one_is_done(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    async with fleet_of(tmp_path, cli.toml()) as fleet:
+        said = await fleet.json("instruct", "lead", "[[err:400]]", "--wait", code=1)
+        assert said["status"] == "failed"
+        assert "as scripted: 400" in said["error"]
+        assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
+        lead = await settled(fleet, "lead", 2)
+        assert (lead["run"], lead["crashes"]) == (1, 0)
+        await equal(fleet, cli, server)
+
+
+async def test_a_cli_killed_in_a_turn_comes_back_with_its_conversation(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    async with fleet_of(tmp_path, cli.toml(AGAIN + 'grant = { tools = ["bash"] }\n')) as fleet:
+        await fleet.ctl("instruct", "lead", "[[say:Before.]]", "--wait")
+        await fleet.ctl("instruct", "lead", f"[[bash:touch {tmp_path}/begun; read _ < <(sleep 1000)]]")
+        await eventually((tmp_path / "begun").exists)
+        os.kill((await fleet.tree())["lead"]["pid"], signal.SIGKILL)
+        await fleet.until(lambda tree: tree["lead"]["run"] == 2)
+        lead = await settled(fleet, "lead", 2)
+        assert (lead["crashes"], lead["run"]) == (1, 2)
+        assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
+        assert "You are lead" not in server.asked[-1], "it knows who it is"
+        assert server.bill[-1].n > 0, "it knows what it said before"
+        await equal(fleet, cli, server, cli.unknown)
+        (keeper,) = [seen for seen in below(fleet.process.pid) if "sleep 1000" in seen.argv] or [None]
+        assert keeper is None
+
+
+async def test_a_cli_killed_with_its_daemon_goes_on_with_its_conversation(
+    cli: Cli, server: ModelServer, tmp_path: Path, tier: str
+) -> None:
+    toml = cli.toml('grant = { tools = ["bash"] }\n')
+    async with fleet_of(tmp_path, toml, tier) as fleet:
+        await fleet.ctl("instruct", "lead", "[[say:Before.]]", "--wait")
+        await fleet.ctl("instruct", "lead", f"[[bash:touch {tmp_path}/begun; read _ < <(sleep 1000)]]")
+        await eventually((tmp_path / "begun").exists)
+        fleet.process.kill()
+        await trio.to_thread.run_sync(fleet.process.wait)
+    async with fleet_of(tmp_path, toml, tier) as fleet:
+        lead = await fleet.state_of("lead", "standing")
+        assert (lead["run"], lead["crashes"]) == (2, 0)
+        assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
+        assert "You are lead" not in server.asked[-1], "it knows who it is"
+        assert server.bill[-1].n > 0, "it knows what it said before"
+        await equal(fleet, cli, server, cli.unknown)
+
+
+async def test_a_stopped_cli_leaves_nothing_and_is_started_with_its_conversation(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    async with fleet_of(tmp_path, cli.toml('grant = { tools = ["bash"] }\n')) as fleet:
+        await fleet.ctl("instruct", "lead", "[[say:Before.]]", "--wait")
+        await fleet.ctl("instruct", "lead", f"[[bash:touch {tmp_path}/begun; read _ < <(sleep 1000)]]")
+        await eventually((tmp_path / "begun").exists)
+        (ended,) = (await fleet.json("stop", "lead"))["ended"]
+        assert ended["state"] == "stopped"
+        assert not below(fleet.process.pid)
+        await equal(fleet, cli, server)
+        await fleet.json("start", "lead")
+        assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
+        assert "You are lead" not in server.asked[-1], "it knows who it is"
+        assert server.bill[-1].n > 0, "it knows what it said before"
+        await equal(fleet, cli, server)
+
+
+async def test_one_that_was_never_told_anything_is_started_again(cli: Cli, server: ModelServer, tmp_path: Path) -> None:
+    async with fleet_of(tmp_path, cli.toml()) as fleet:
+        await fleet.state_of("lead", "standing")
+        await fleet.ctl("restart", "lead")
+        lead = await fleet.state_of("lead", "standing")
+        assert (lead["run"], lead["crashes"]) == (2, 0)
+        assert await fleet.ctl("instruct", "lead", "[[say:First.]]", "--wait") == "First.\n"
+        assert "You are lead (id a1), " in server.asked[0]
+
+
+@pytest.mark.parametrize(("status", "sort"), [(401, "auth"), (429, "rate"), (529, "overload")])
+async def test_a_provider_that_takes_no_more_is_told_apart_from_a_fault(
+    cli: Cli, tmp_path: Path, status: int, sort: str
+) -> None:
+    if (status, sort) not in cli.limits:
+        pytest.skip(f"{cli.name} tries again for longer than a test can wait")
+    async with fleet_of(tmp_path, cli.toml()) as fleet:
+        said = await fleet.json("instruct", "lead", f"[[err:{status}]]", "--wait", code=1)
+        assert said["status"] == "failed"
+        async with fleet.events(0) as events:
+            async for event in events:
+                if event.get("fact") == "Limited":
+                    break
+        assert event["sort"] == sort
+        assert f"as scripted: {status}" in event["text"]

@@ -1,0 +1,83 @@
+"""What the tests of agent CLIs need to know of one: how a person has it, what of its model calls it never tells. And a
+fleet of it under a real daemon that they all take the same tour through."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+from attrs import frozen
+
+from supervisor.kinds.kind import Kind
+from tests.fleet import Fleet
+from tests.fleet import running as daemon
+from tests.model_server import Call, ModelServer
+
+
+@frozen
+class Cli:
+    """One agent CLI. `configure` writes what a person has in their HOME, and returns what they have in their
+    environment, with the model server's address."""
+
+    kind: Kind
+    package: str
+    model: str
+    configure: Callable[[Path, str], dict[str, str]]
+    #: its own name of the tool that runs a command
+    shell: str
+    #: a call that it makes and never tells of; why stands in its page
+    hidden: Callable[[Call], bool] = lambda _call: False
+    #: what is never known of a call that was under way when its process was killed
+    unknown: frozenset[str] = frozenset()
+    #: a text that comes while a turn runs joins it
+    joins: bool = True
+    #: which limits its provider's refusals are, by status; only those with which it gives up soon
+    limits: tuple[tuple[int, str], ...] = ((429, "rate"),)
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    def toml(self, more: str = "") -> str:
+        """A project of one agent."""
+        return f'[project]\nname = "real"\n[agents.lead]\nkind = "{self.name}"\ndirectory = "."\n{more}'
+
+    def billed(self, server: ModelServer) -> dict[str, int]:
+        """What the model server told, without what this CLI never tells."""
+        calls = [call for call in server.bill if not self.hidden(call)]
+        names = ("input", "cache_read", "cache_write", "output", "reasoning")
+        return {name: sum(getattr(call, name) for call in calls) for name in names} | {"calls": len(calls)}
+
+
+def counted(usage: dict[str, Any]) -> dict[str, int]:
+    """A usage of the tree in the words of a bill."""
+    return {name: value for name, value in usage.items() if name not in {"turns", "cost", "incomplete", "estimated"}}
+
+
+@asynccontextmanager
+async def fleet_of(at: Path, toml: str, tier: str = "auto") -> AsyncIterator[Fleet]:
+    """A daemon with this content accepted; the whole of its test has two minutes."""
+    with trio.fail_after(120):
+        async with daemon(at, tier) as fleet:
+            await fleet.up(toml)
+            yield fleet
+
+
+async def settled(fleet: Fleet, name: str, tasks: int) -> dict[str, Any]:
+    """An agent that has done so many tasks and stands by, with nothing that waits for it."""
+    tree = await fleet.until(
+        lambda tree: (
+            tree[name]["state"] == "standing" and not tree[name]["queued"] and tree[name]["tasks"]["done"] >= tasks
+        )
+    )
+    agent: dict[str, Any] = tree[name]
+    return agent
+
+
+def home() -> Path:
+    """The person's own directory, which is the test's."""
+    return Path(os.environ["HOME"])
