@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from supervisor.kinds.table import KINDS
-from supervisor.runtime.logins import KEY, credential, key
+from supervisor.runtime.credential import fingerprint, load
 from tests.fleet import Fleet
 from tests.limits.fleets import OWN, WORKS, elsewhere, is_parked, meets, project, shares, texts
 from tests.recovery.lives import agent, alone, events, habit, kill, life, settled
@@ -165,29 +165,21 @@ async def test_one_failed_login_stops_the_wave(tier: str, tmp_path: Path) -> Non
 
 
 def test_a_login_is_told_by_what_the_kind_names_and_by_the_key_of_this_machine(tmp_path: Path) -> None:
-    pi = KINDS["pi"]
-    one = key(tmp_path)
-    assert key(tmp_path) == one
-    assert (tmp_path / KEY).stat().st_mode & 0o777 == 0o600
-    there = credential(one, pi, {"HOME": "/h", "ANTHROPIC_API_KEY": "secret", "EDITOR": "vi"})
-    assert there == credential(one, pi, {"HOME": "/h", "ANTHROPIC_API_KEY": "secret", "EDITOR": "ed"})
+    pi, key = KINDS["pi"], load(tmp_path)
+    there = fingerprint(key, pi, {"HOME": "/h", "ANTHROPIC_API_KEY": "secret", "EDITOR": "vi"})
+    assert there == fingerprint(key, pi, {"HOME": "/h", "ANTHROPIC_API_KEY": "secret", "EDITOR": "ed"})
     others = [
-        credential(one, pi, {"HOME": "/h", "ANTHROPIC_API_KEY": "other"}),
-        credential(one, pi, {"HOME": "/h", "OPENAI_API_KEY": "secret"}),
-        credential(one, pi, {"HOME": "/other", "ANTHROPIC_API_KEY": "secret"}),
-        credential(one, pi, {"HOME": "/h"}),
-        credential(os.urandom(32), pi, {"HOME": "/h", "ANTHROPIC_API_KEY": "secret"}),
+        fingerprint(key, pi, {"HOME": "/h", "ANTHROPIC_API_KEY": "other"}),
+        fingerprint(key, pi, {"HOME": "/h", "OPENAI_API_KEY": "secret"}),
+        fingerprint(key, pi, {"HOME": "/other", "ANTHROPIC_API_KEY": "secret"}),
+        fingerprint(key, pi, {"HOME": "/h"}),
+        fingerprint(os.urandom(32), pi, {"HOME": "/h", "ANTHROPIC_API_KEY": "secret"}),
     ]
     assert len({there, *others}) == 6
     assert all(len(each) == 16 and "secret" not in each for each in (there, *others))
 
 
 def test_a_program_that_may_be_anything_has_a_login_only_where_it_says_so(tmp_path: Path) -> None:
-    lines, one = KINDS["lines"], key(tmp_path)
-    assert credential(one, lines, {"HOME": "/h", "SOME_KEY": "x"}) == ""
-    assert credential(one, lines, {"HOME": "/h", "FLEET_LOGIN": "x"}) != ""
-
-
-def test_a_key_that_is_cut_short_is_made_anew(tmp_path: Path) -> None:
-    (tmp_path / KEY).write_bytes(b"short")
-    assert len(key(tmp_path)) == 32
+    lines, key = KINDS["lines"], load(tmp_path)
+    assert fingerprint(key, lines, {"HOME": "/h", "SOME_KEY": "x"}) == ""
+    assert fingerprint(key, lines, {"HOME": "/h", "FLEET_LOGIN": "x"}) != ""

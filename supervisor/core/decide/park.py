@@ -79,7 +79,8 @@ def after_trip(project: Project, fact: Tripped, moment: Moment) -> list[Fact]:
     """Whoever has the login is parked without having been asked; a turn that runs is left to its end."""
     facts: list[Fact] = []
     for node in project.agents.values():
-        if node.credential == fact.credential and node.live and not node.turn and (node.until or 0.0) < fact.until:
+        idle = node.live and (not node.turn or node.park is not None)
+        if node.credential == fact.credential and idle and (node.until or 0.0) < fact.until:
             facts += share(project, node, moment)
     return facts
 
