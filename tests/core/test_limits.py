@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.core.play import OPERATOR, Play, agent, fleet
 LOGIN = "login-1"
 
 
-def begun(*names: str, **spec: object) -> Play:
+def begun(*names: str, **spec: Any) -> Play:
     """Mains with one login, that stand by."""
     play = Play(fleet(*(agent(name, **spec) for name in names)))
     for name in names:
@@ -23,7 +24,7 @@ def begun(*names: str, **spec: object) -> Play:
     return play
 
 
-def come_up(play: Play, name: str, login: str = LOGIN, session: str = "s", **ready: bool) -> list[Fact]:
+def come_up(play: Play, name: str, login: str = LOGIN, session: str = "s", **ready: Any) -> list[Fact]:
     node = play.node(name)
     return [
         *play.tell(Started(node.id, node.run, 100, 1, login)),
@@ -100,7 +101,8 @@ def test_an_end_that_is_over_is_waited_for_longer_each_time_in_a_row() -> None:
 
 
 def test_of_two_ends_the_named_one_counts_and_of_two_named_ones_the_later() -> None:
-    play = begun("one")
+    play = Play(fleet(agent("one")))
+    come_up(play, "one", login="")
     play.ask(requests.Instruct("one", "Go."))
     limit(play, "one", "quota")
     limit(play, "one", "quota", 1500.0)
