@@ -14,7 +14,7 @@ MEANS: dict[str, str] = {
     "working": "A turn runs.",
     "standing": "It takes the next text: done means standing by, with its context.",
     "waiting": "It asked a person or another agent and goes on with the answer.",
-    "parked": "It waits for a named time.",
+    "parked": "Its provider takes no more for now: it waits for a named time, with or without its process.",
     "backoff": "Its run failed; another one follows after a wait. Its children stay.",
     "stopping": "It leaves: its children first, then its own run, until nothing of it is alive.",
     "stopped": "It keeps name, conversation and reservation, and comes back by `start`.",
@@ -33,12 +33,13 @@ is whether its process is alive.
 def arrows() -> dict[tuple[str, str], list[str]]:
     """(from, to) → facts; what all live states have in common is drawn once, from `live`."""
     found: dict[tuple[str, str], list[str]] = {}
-    for (state, fact), to in TABLE.items():
+    for (state, fact), to in sorted(TABLE.items(), key=lambda arrow: STATES.index(arrow[0][0])):
         common = state in LIVE and all(TABLE.get((other, fact)) == to for other in LIVE)
         facts = found.setdefault(("live" if common else state, to), [])
         if fact not in facts:
             facts.append(fact)
-    # The fact says which of the two it is.
+    # The fact says which of these it is.
+    found |= {("parked", to): ["Unparked", *found.get(("parked", to), [])] for to in ("working", "waiting", "starting")}
     return found | {("stopping", "gone"): found["stopping", "stopped"]}
 
 

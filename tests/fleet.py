@@ -72,11 +72,11 @@ class Fleet:
             raise RefusedError(answer["error"])
         return answer["result"]
 
-    async def up(self, toml: str) -> Any:
-        """Accept this content."""
+    async def up(self, toml: str, path: str | None = None) -> Any:
+        """Accept this content, with this PATH instead of the test's own."""
         file = self.at / "agents.toml"
         file.write_text(toml, "utf-8")
-        return await self.call("up", file=str(file), content=toml, path=os.environ["PATH"])
+        return await self.call("up", file=str(file), content=toml, path=path or os.environ["PATH"])
 
     async def tree(self) -> dict[str, dict[str, Any]]:
         """All agents by name, gone ones under their id; each with the id of its parent under `parent`."""

@@ -1,8 +1,9 @@
 """A model provider on loopback, played by a script, that keeps a bill: tests compare what was booked with it.
 
 The last `[[mark]]` in what the user said decides the answer: `[[ok]]`, `[[say:WORDS]]`, `[[bash:COMMAND]]`
-(one tool call, then words), `[[err:CODE]]` or `[[err:CODE,TIMES]]`, `[[slow:SECONDS]]`, and `[[hold:NAME]]`,
-which is answered when the test calls `release(NAME)`. It must bill exactly what it told the client."""
+(one tool call, then words), `[[call:TOOL {JSON}]]` (of any tool), `[[err:CODE]]` or `[[err:CODE,TIMES]]`,
+`[[slow:SECONDS]]`, and `[[hold:NAME]]`, which is answered when the test calls `release(NAME)`. It must bill exactly
+what it told the client."""
 
 from __future__ import annotations
 
@@ -56,6 +57,8 @@ class ModelServer:
     tools: list[list[str]] = field(factory=list)
     #: what tools answered, as each request that ends with it brought it
     results: list[tuple[str, ...]] = field(factory=list)
+    #: each request, whole, as JSON
+    bodies: list[str] = field(factory=list)
     url: str = ""
     _failed: Counter[str] = field(factory=Counter)
     _released: set[str] = field(factory=set)
@@ -134,13 +137,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        wire = next((kind for end, kind in WIRES.items() if self.path.partition("?")[0].endswith(end)), None)
+        path = self.path.partition("?")[0]
+        wire = next((kind for end, kind in WIRES.items() if path.endswith(end)), None)
         if wire is None:
             self._fail(404, {"error": {"message": f"no wire is spoken at {self.path}"}})
             return
         talk = wire.read(body)
         self.server_of_test.asked.append(talk.said)
         self.server_of_test.tools.append(wire.tools(body))
+        self.server_of_test.bodies.append(json.dumps(body, ensure_ascii=False))
         self.server_of_test.results.append(talk.results)
         found = _MARK.findall(talk.said)
         mark, given = found[-1] if found else ("ok", "")
@@ -149,8 +154,10 @@ class _Handler(BaseHTTPRequestHandler):
             if self.server_of_test.fails(talk.said, int(times or 10**9)):
                 self._fail(int(code), wire.failure(int(code)))
                 return
+        # A Gemini request names its model in its path: /v1beta/models/NAME:streamGenerateContent
+        model = body.get("model") or path.rpartition("/")[2].partition(":")[0]
         shell = next((name for name in wire.tools(body) if name.lower() in _SHELLS), "bash")
-        self._answer(wire(self._send, talk, body["model"]), mark, given, shell)
+        self._answer(wire(self._send, talk, model), mark, given, shell)
 
     def _answer(self, answer: Wire, mark: str, given: str, shell: str) -> None:
         self.send_response(200)
@@ -169,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _book(self, answer: Wire, numbers: dict[str, int]) -> None:
         answer.finished = True
         bearer = (self.headers.get("authorization") or "").removeprefix("Bearer ")
-        key = self.headers.get("x-api-key") or bearer
+        key = self.headers.get("x-api-key") or self.headers.get("x-goog-api-key") or bearer
         talk = answer.talk
         call = Call(wire=answer.name, model=answer.model, key=key, n=talk.n, said=talk.said, **numbers)
         self.server_of_test.book(call)
@@ -180,6 +187,9 @@ class _Handler(BaseHTTPRequestHandler):
         if mark == "bash" and not tooled:
             answer.words("I will run it.")
             answer.tool(shell, {"command": given})
+        elif mark == "call" and not tooled:
+            name, _, arguments = given.partition(" ")
+            answer.tool(name, json.loads(arguments))
         elif mark == "slow":
             for _ in range(int(float(given) * 10)):
                 if not test.pause(0.1):

@@ -203,5 +203,146 @@ class Messages(Wire):
         self._event("message_stop")
 
 
+class Gemini(Wire):
+    """Google's generateContent, streamed. Its model stands in the path, not in the body."""
+
+    name = "gemini"
+    _reasons = True
+
+    @classmethod
+    def read(cls, body: dict[str, Any]) -> Talk:
+        events: list[tuple[str, str]] = []
+        for content in body["contents"]:
+            parts = content["parts"]
+            answers = [part["functionResponse"]["response"] for part in parts if "functionResponse" in part]
+            events += [("tool", str(answer.get("output", answer))) for answer in answers]
+            text = "\n".join(str(part["text"]) for part in parts if part.get("text"))
+            if content["role"] == "model" or text:
+                events.append(("assistant" if content["role"] == "model" else "user", text))
+        return _talk(events)
+
+    @classmethod
+    def tools(cls, body: dict[str, Any]) -> list[str]:
+        groups = body.get("tools") or []
+        return [str(tool["name"]) for group in groups for tool in group.get("functionDeclarations", [])]
+
+    @classmethod
+    def failure(cls, code: int) -> dict[str, Any]:
+        status = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED"}.get(code, "INTERNAL")
+        return {"error": {"code": code, "message": f"as scripted: {code}", "status": status}}
+
+    def _part(self, part: dict[str, Any], reason: str = "", **more: object) -> None:
+        candidate = {"content": {"role": "model", "parts": [part]}, "index": 0}
+        said = {"candidates": [candidate | ({"finishReason": reason} if reason else {})], "responseId": self._id}
+        self._send(b"data: " + json.dumps(said | {"modelVersion": self.model} | more).encode() + b"\n\n")
+
+    def begin(self) -> None:
+        """Nothing comes before the words."""
+
+    def words(self, text: str) -> None:
+        self._part({"text": text})
+
+    def tool(self, name: str, arguments: dict[str, str]) -> None:
+        own = {"bash": "run_shell_command"}.get(name, name)
+        self._part({"functionCall": {"name": own, "args": arguments, "id": f"call-{self._id}"}})
+
+    def finish(self) -> None:
+        told = self.numbers
+        prompt = told["input"] + told["cache_read"]
+        usage = {
+            "promptTokenCount": prompt,
+            "cachedContentTokenCount": told["cache_read"],
+            "candidatesTokenCount": told["output"] - told["reasoning"],
+            "thoughtsTokenCount": told["reasoning"],
+            "totalTokenCount": prompt + told["output"],
+        }
+        self._part({"text": ""}, "STOP", usageMetadata=usage)
+
+
+class Responses(Wire):
+    """OpenAI responses."""
+
+    name = "responses"
+    _reasons = True
+
+    @classmethod
+    def read(cls, body: dict[str, Any]) -> Talk:
+        events: list[tuple[str, str]] = []
+        for item in body["input"]:
+            kind = item.get("type", "message")
+            if kind == "message":
+                parts = item["content"] if isinstance(item["content"], list) else []
+                events.append((item["role"], "\n".join(str(part.get("text", "")) for part in parts)))
+            elif kind.endswith("_call_output"):
+                events.append(("tool", str(item.get("output"))))
+        return _talk(events)
+
+    @classmethod
+    def tools(cls, body: dict[str, Any]) -> list[str]:
+        named: list[str] = []
+        for tool in body.get("tools") or []:
+            name = str(tool.get("name") or tool["type"])
+            named += [f"{name}__{each['name']}" for each in tool["tools"]] if "tools" in tool else [name]
+        return named
+
+    def _event(self, kind: str, **more: object) -> None:
+        self._send(f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode())
+
+    def _answer(self, status: str, **more: object) -> dict[str, Any]:
+        return {"id": self._id, "object": "response", "status": status, "model": self.model, "output": []} | more
+
+    def begin(self) -> None:
+        self._items: list[dict[str, Any]] = []
+        self._said: str | None = None
+        self._event("response.created", response=self._answer("in_progress"))
+
+    def words(self, text: str) -> None:
+        at = {"output_index": len(self._items), "item_id": f"msg-{self._id}"}
+        if self._said is None:
+            self._said = ""
+            self._event("response.output_item.added", **at, item=self._message([]))
+        self._said += text
+        self._event("response.output_text.delta", **at, content_index=0, delta=text)
+
+    def _message(self, content: list[dict[str, str]]) -> dict[str, Any]:
+        return {"id": f"msg-{self._id}", "type": "message", "role": "assistant", "content": content}
+
+    def _done(self, item: dict[str, Any]) -> None:
+        self._event("response.output_item.done", output_index=len(self._items), item=item)
+        self._items.append(item)
+
+    def _close(self) -> None:
+        if self._said is not None:
+            self._done(self._message([{"type": "output_text", "text": self._said}]))
+            self._said = None
+
+    def tool(self, name: str, arguments: dict[str, str]) -> None:
+        self._close()
+        own, given = name, dict[str, object](arguments)
+        if name == "bash":  # codex's shell gives a command that goes on back to the model after a while
+            own, given = "exec_command", {"cmd": arguments["command"], "yield_time_ms": 30_000}
+        item = {"id": f"fc-{self._id}", "type": "function_call", "call_id": f"call-{self._id}", "name": own}
+        self._event("response.output_item.added", output_index=len(self._items), item=item | {"arguments": ""})
+        self._done(item | {"arguments": json.dumps(given)})
+
+    def finish(self) -> None:
+        self._close()
+        told = self.numbers
+        entered = told["input"] + told["cache_read"]
+        usage = {
+            "input_tokens": entered,
+            "input_tokens_details": {"cached_tokens": told["cache_read"]},
+            "output_tokens": told["output"],
+            "output_tokens_details": {"reasoning_tokens": told["reasoning"]},
+            "total_tokens": entered + told["output"],
+        }
+        self._event("response.completed", response=self._answer("completed", output=self._items, usage=usage))
+
+
 #: The end of a request's path and the wire that is spoken there.
-WIRES: dict[str, type[Wire]] = {"/chat/completions": Chat, "/messages": Messages}
+WIRES: dict[str, type[Wire]] = {
+    "/chat/completions": Chat,
+    "/messages": Messages,
+    "/responses": Responses,
+    ":streamGenerateContent": Gemini,
+}

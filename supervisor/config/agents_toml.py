@@ -4,7 +4,7 @@ It starts nothing and decides nothing about a living tree."""
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -23,8 +23,12 @@ __all__ = [
     "shipped", "starter",
 ]  # fmt: skip
 
-#: The protocols there are: the kinds of a fleet without any `[kinds]`, but for `lines`, which needs a command.
-PROTOCOLS: Final = frozenset({"claude", "lines", "pi", "qwen", "scripted"})
+#: The protocols there are, and whether each is a program that does one task and ends: the kinds of a fleet without any
+#: `[kinds]`, but for `lines`, which needs a command.
+PROTOCOLS: Final[Mapping[str, bool]] = {
+    "lines": False, "scripted": False, "pi": False, "claude": False, "qwen": False, "codex": False,
+    "gemini": True, "opencode": True,
+}  # fmt: skip
 
 
 @frozen
@@ -44,18 +48,20 @@ def personal_file(environ: Mapping[str, str]) -> Path:
     return root / "fleet-supervisor" / "agents.toml"
 
 
-def load(path: Path, *, personal: Path | None = None, protocols: Collection[str] = PROTOCOLS) -> Loaded:
+def load(path: Path, *, personal: Path | None = None, protocols: Mapping[str, bool] = PROTOCOLS) -> Loaded:
     """The fleet of a file. Raises `ConfigError` with all that is wrong."""
     return _loaded(None, os.path.realpath(path), personal, protocols)
 
 
-def parse(content: str, file: str, *, personal: Path | None = None, protocols: Collection[str] = PROTOCOLS) -> Loaded:
+def parse(
+    content: str, file: str, *, personal: Path | None = None, protocols: Mapping[str, bool] = PROTOCOLS
+) -> Loaded:
     """The fleet of a content that was read elsewhere from `file` (absolute); its relative paths are relative to that
     file's directory. Raises `ConfigError` with all that is wrong."""
     return _loaded(content.encode(errors="surrogatepass"), file, personal, protocols)
 
 
-def _loaded(data: bytes | None, file: str, personal: Path | None, protocols: Collection[str]) -> Loaded:
+def _loaded(data: bytes | None, file: str, personal: Path | None, protocols: Mapping[str, bool]) -> Loaded:
     """A `personal` file that does not exist has no say, and it has none over itself."""
     report = Report()
     own = os.path.realpath(personal) if personal is not None else ""
@@ -65,7 +71,7 @@ def _loaded(data: bytes | None, file: str, personal: Path | None, protocols: Col
     if project is None:
         raise report.error((own, file))
     fallback = "personal" if alone else os.path.basename(os.path.dirname(file))
-    fleet, origins = build([below, project] if below else [project], fallback, frozenset(protocols), report)
+    fleet, origins = build([below, project] if below else [project], fallback, protocols, report)
     if report.problems:
         raise report.error((own, file))
     return Loaded(fleet, file, project.sha256, origins)

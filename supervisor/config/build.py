@@ -39,7 +39,7 @@ _LIMITS: Final = {"depth": "depth", "agents": "agents_max", "forks_per_minute": 
 
 
 def build(
-    sources: Sequence[Source], fallback: str, protocols: frozenset[str], report: Report
+    sources: Sequence[Source], fallback: str, protocols: Mapping[str, bool], report: Report
 ) -> tuple[Fleet, tuple[Origin, ...]]:
     """The fleet of the last source, with the others under it, and every value's origin. What is wrong is reported;
     a fleet with problems reported is to be thrown away."""
@@ -161,7 +161,12 @@ class _Making:
         return mains
 
     def branch(
-        self, path: Path, tables: Mapping[str, AgentTable], depth: int, taken: dict[str, Path]
+        self,
+        path: Path,
+        tables: Mapping[str, AgentTable],
+        depth: int,
+        taken: dict[str, Path],
+        parent: tuple[str, Spec] | None = None,
     ) -> tuple[Declared, ...]:
         """The agents of one `agents` table, and below each its own, as long as `depth` allows."""
         if tables and depth < 1:
@@ -172,9 +177,17 @@ class _Making:
                     self.report, (*path, name), words, "Declare it higher up, or allow more with depth under [limits]"
                 )
             return ()
-        return tuple(self.agent((*path, name), name, table, depth, taken) for name, table in tables.items())
+        return tuple(self.agent((*path, name), name, table, depth, taken, parent) for name, table in tables.items())
 
-    def agent(self, path: Path, name: str, table: AgentTable, depth: int, taken: dict[str, Path]) -> Declared:
+    def agent(
+        self,
+        path: Path,
+        name: str,
+        table: AgentTable,
+        depth: int,
+        taken: dict[str, Path],
+        parent: tuple[str, Spec] | None,
+    ) -> Declared:
         self.name(path, name, taken)
         entry = Entry(self.project, path, table)
         template = self.roles.get(fold(table.role or ""), [])
@@ -195,7 +208,17 @@ class _Making:
         if not spec.directory:
             spec = evolve(spec, directory=os.path.dirname(self.project.file))
             self.origins.append(Origin(f"{show_path(path)}.directory", text("directory", spec.directory), BUILT_IN))
-        return Declared(name, spec, resolved.grant, self.branch((*path, "agents"), table.children, depth - 1, taken))
+        spec = self.model(path, spec, parent)
+        children = self.branch((*path, "agents"), table.children, depth - 1, taken, (name, spec))
+        return Declared(name, spec, resolved.grant, children)
+
+    def model(self, path: Path, spec: Spec, parent: tuple[str, Spec] | None) -> Spec:
+        """A child for which no layer says anything of a model uses its parent's, if it is the same program."""
+        if spec.model_from or parent is None or not parent[1].model or parent[1].kind != spec.kind:
+            return spec
+        word = f"parent {parent[0]}"
+        self.origins.append(Origin(f"{show_path(path)}.model", text("model", parent[1].model), word))
+        return evolve(spec, model=parent[1].model, model_from=word)
 
     def name(self, path: Path, name: str, taken: dict[str, Path]) -> None:
         """Whether the name is one, and nobody else's in the project."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from attrs import frozen
@@ -14,11 +14,13 @@ from supervisor.core.spec import KindSpec
 
 #: A protocol of any program: it is a kind only with the program's command.
 COMMANDED: Final = "lines"
+#: Protocols of programs that may be either: one that stays, or one that does one task and ends.
+EITHER: Final = frozenset({"lines", "scripted"})
 
 
-def built_in(protocols: frozenset[str]) -> tuple[KindSpec, ...]:
+def built_in(protocols: Mapping[str, bool]) -> tuple[KindSpec, ...]:
     """The kinds that need no table: each protocol that knows its own program."""
-    return tuple(KindSpec(name, name) for name in sorted(protocols) if name != COMMANDED)
+    return tuple(KindSpec(name, name, once=protocols[name]) for name in sorted(protocols) if name != COMMANDED)
 
 
 @frozen
@@ -52,7 +54,7 @@ class Kinds:
         entry.source.tell(report, (*entry.path, *below), words, remedy)
 
 
-def kinds(sources: Sequence[Source], protocols: frozenset[str], report: Report) -> Kinds:
+def kinds(sources: Sequence[Source], protocols: Mapping[str, bool], report: Report) -> Kinds:
     """The built-in kinds, under the `[kinds]` of each file; key by key, the later file wins."""
     specs = {spec.name: spec for spec in built_in(protocols)}
     origins: list[Origin] = []
@@ -70,7 +72,7 @@ def kinds(sources: Sequence[Source], protocols: frozenset[str], report: Report) 
 
 
 def _kind(
-    name: str, sources: Sequence[Source], protocols: frozenset[str], report: Report, origins: list[Origin]
+    name: str, sources: Sequence[Source], protocols: Mapping[str, bool], report: Report, origins: list[Origin]
 ) -> KindSpec | None:
     """One declared kind, None where it is none."""
     path, last = ("kinds", name), sources[-1]
@@ -88,7 +90,7 @@ def _kind(
             last.tell(report, path, f"{quoted(name)} has no protocol", remedy)
         return None
     if protocol not in protocols:
-        near = nearest(protocol, protocols)
+        near = nearest(protocol, tuple(protocols))
         words = f"there is no protocol {quoted(protocol)}"
         place = next(one for one in reversed(sources) if one.tables.kinds[name].protocol is not None)
         place.tell(report, (*path, "protocol"), words, f"{near} It is one of {listed(sorted(protocols))}".strip())
@@ -98,8 +100,13 @@ def _kind(
         last.tell(
             report, path, f"{quoted(name)} has no command, and the protocol {quoted(COMMANDED)} knows none", remedy
         )
+    if protocol not in EITHER and given.get("once", protocols[protocol]) != protocols[protocol]:
+        ends = "does one task and ends" if protocols[protocol] else "stays for the next task"
+        place = next(one for one in reversed(sources) if one.tables.kinds[name].once is not None)
+        words = f"a program of the protocol {quoted(protocol)} {ends}, whatever is said here"
+        place.tell(report, (*path, "once"), words, f"Leave once out; it is a choice for {listed(sorted(EITHER))}")
     origins += own
-    return KindSpec(name, **given)
+    return KindSpec(name, **{"once": protocols[protocol], **given})
 
 
 def _given(name: str, sources: Sequence[Source], report: Report) -> tuple[dict[str, Any], list[Origin]]:
@@ -107,7 +114,7 @@ def _given(name: str, sources: Sequence[Source], report: Report) -> tuple[dict[s
     given: dict[str, Any] = {}
     own: dict[str, Origin] = {}
     for source in sources:
-        for key in ("protocol", "command", "stdio"):
+        for key in ("protocol", "command", "stdio", "once"):
             value = getattr(source.tables.kinds[name], key)
             if value is not None:
                 path = ("kinds", name, key)

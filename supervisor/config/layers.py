@@ -15,7 +15,7 @@ from supervisor.config import schema
 from supervisor.config.lines import Lines, Path
 from supervisor.config.problems import Report, quoted, show_path
 from supervisor.config.values import UNLIMITED, show_count, show_duration, show_money, show_resource
-from supervisor.core import rights
+from supervisor.core import models, private, rights
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Resources, Spec
 from supervisor.core.state import fold
@@ -116,6 +116,9 @@ def resolve(chain: Sequence[Entry], owner: Path, built_in: Spec, report: Report)
         if key == "env":
             spec[key] = _env(chain, shown, origins)
             continue
+        if key == "model_from":
+            spec[key] = _word_of(chain)
+            continue
         if key == "resources":
             spec[key] = _resources(chain, shown, origins, report)
             continue
@@ -139,6 +142,17 @@ def resolve(chain: Sequence[Entry], owner: Path, built_in: Spec, report: Report)
     return Resolved(Spec(**spec), Grant(**grant), tuple(origins))
 
 
+def _word_of(chain: Sequence[Entry]) -> str:
+    """Whose word the model is, `""` included, as agents are told: a line of a file would be another one with each
+    change of it."""
+    entry = _last(chain, "model")
+    if entry is None:
+        return ""
+    if entry.role:
+        return f"role {entry.role}"
+    return models.DEFAULTS if entry.path == ("defaults",) else models.FILE
+
+
 def _last(chain: Iterable[Entry], key: str) -> Entry | None:
     given = [entry for entry in chain if entry.get(key) is not None]
     return given[-1] if given else None
@@ -150,7 +164,8 @@ def _env(chain: Sequence[Entry], shown: str, origins: list[Origin]) -> tuple[tup
     for name in sorted(given):
         value, entry = given[name]
         key = f"{shown}.{show_path(('env', name))}"
-        origins.append(Origin(key, text("env", value), entry.source.origin((*entry.path, "env", name), entry.role)))
+        value = private.HIDDEN if private.looks_secret(name) else text("env", value)
+        origins.append(Origin(key, value, entry.source.origin((*entry.path, "env", name), entry.role)))
     return tuple((name, given[name][0]) for name in sorted(given))
 
 

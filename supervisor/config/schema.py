@@ -42,6 +42,7 @@ class KindTable:
     command: tuple[str, ...] | None = None
     protocol: str | None = None
     stdio: Stdio | None = None
+    once: bool | None = None
 
 
 @frozen

@@ -8,7 +8,7 @@ from typing import Any, Final
 import attrs
 import tomli_w
 
-from supervisor.config.kinds import built_in
+from supervisor.config.kinds import EITHER, built_in
 from supervisor.config.values import UNLIMITED, show_duration, show_money, show_resource
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Declared, Fleet, KindSpec, Resources, Role, Spec
@@ -48,7 +48,8 @@ def _returns(value: Any) -> bool:
 
 
 def _is_built_in(kind: KindSpec) -> bool:
-    return kind in built_in(frozenset({kind.name}))
+    """Whether it says no more than its protocol does: what that is, only the reader of the text knows."""
+    return kind in built_in({kind.name: kind.once}) and not (kind.once and kind.name in EITHER)
 
 
 def _kind(kind: KindSpec) -> dict[str, Any]:
@@ -57,6 +58,8 @@ def _kind(kind: KindSpec) -> dict[str, Any]:
         table["command"] = list(kind.command)
     if kind.stdio != "socket":
         table["stdio"] = kind.stdio
+    if kind.once and kind.protocol in EITHER:
+        table["once"] = True
     return table
 
 
@@ -65,13 +68,16 @@ def _role(role: Role, defaults: Spec) -> dict[str, Any]:
     return _with_grant(table, role.grant, Grant())
 
 
-def _agent(agent: Declared, defaults: Spec, roles: Mapping[str, Role]) -> dict[str, Any]:
-    """The agent's own keys, over those of its role or of the defaults, and its children."""
+def _agent(agent: Declared, defaults: Spec, roles: Mapping[str, Role], parent: Spec | None = None) -> dict[str, Any]:
+    """The agent's own keys, over those of its role or of the defaults, and its children. A child that does not use the
+    model that its parent does has to say so."""
     spec, role = agent.spec, roles.get(fold(agent.spec.role))
     base = attrs.evolve(role.spec if role else defaults, role="")
     table = _with_grant(_spec(spec, base), agent.grant, role.grant if role else Grant())
+    if parent is not None and parent.model and parent.kind == spec.kind and not spec.model:
+        table = {"model": ""} | table
     if agent.children:
-        table["agents"] = {child.name: _agent(child, defaults, roles) for child in agent.children}
+        table["agents"] = {child.name: _agent(child, defaults, roles, spec) for child in agent.children}
     return table
 
 
@@ -80,7 +86,7 @@ def _spec(spec: Spec, base: Spec) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key in (one.name for one in attrs.fields(Spec)):
         value, below = getattr(spec, key), getattr(base, key)
-        if value == below:
+        if value == below or key == "model_from":
             continue
         if key == "env":
             value = {name: text for name, text in value if (name, text) not in below}

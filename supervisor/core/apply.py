@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts, talk, tree
+from supervisor.core import budgets, facts, parking, runs, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
@@ -20,7 +20,7 @@ def late(node: Node, fact: Fact) -> bool:
     if isinstance(fact, facts.Starting) or not hasattr(fact, "run"):
         return False
     if isinstance(fact, facts.Due):
-        return fact.run != node.run or node.alive
+        return fact.run != node.run or (node.alive and node.state != "parked")
     return fact.run != node.run or not node.alive
 
 
@@ -45,10 +45,12 @@ def apply(project: Project, fact: Fact, at: float) -> None:
 
 def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
     """Where the table leads; the counts of who is around go along."""
-    moved = after(node.state, type(fact).__name__, fact.to if isinstance(fact, facts.Left) else None)
+    moved = after(node.state, type(fact).__name__, fact.to if isinstance(fact, facts.Left | facts.Unparked) else None)
     if moved == node.state:
         return
-    node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
+    if moved != "parked":
+        node.park = None
+        node.until = at + fact.delay if isinstance(fact, facts.BackedOff) else None
     more = (node.state in AWAY) - (moved in AWAY)
     node.state, node.since = moved, at
     project.living += more
@@ -79,6 +81,13 @@ def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
     project.closing, project.instance = False, fact.instance
 
 
+def _dawned(project: Project, fact: facts.Dawned, _at: float) -> None:
+    project.books.dawn(fact.day)
+    for node in project.agents.values():
+        node.earlier = node.earlier + project.books.fold(node.rows, node.spec.role)
+    project.books.fold_past()
+
+
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
     project.closing = True
 
@@ -89,29 +98,6 @@ def _refused(project: Project, fact: facts.Refused, _at: float) -> None:
 
 def _warned(_project: Project, node: Node, fact: facts.Warned) -> None:
     node.warned |= {(fact.field, at) for at in (80, 100) if at <= fact.percent}
-
-
-def _starting(_project: Project, node: Node, fact: facts.Starting) -> None:
-    node.run, node.alive, node.rerun, node.wanted = fact.run, True, None, "running"
-    node.leaving, node.ended_by, node.turn, node.cut = "", "", False, False
-    if not fact.resume:
-        node.session, node.introduced = "", False
-    talk.starting(node, fact)
-
-
-def _started(_project: Project, node: Node, fact: facts.Started) -> None:
-    node.pid = fact.pid
-
-
-def _unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
-    node.alive, node.turn, node.pid, node.reason, node.last = False, False, 0, fact.reason, fact.reason
-
-
-def _ready(_project: Project, node: Node, fact: facts.Ready) -> None:
-    node.session, node.model = fact.session or node.session, fact.model or node.model
-    # What a program keeps of a conversation may be less than what was said to it before it died.
-    node.introduced = node.introduced and not fact.fresh
-    talk.ready(node, fact)
 
 
 def _queued(project: Project, node: Node, fact: facts.Queued) -> None:
@@ -131,7 +117,7 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     costs = talk.handed(node, fact)
     if fact.turn:
         node.turn, node.cut = True, False
-        node.status = node.verdict = node.summary = ""
+        node.status = node.verdict = node.summary = node.limited = ""
     if costs:
         _spend(project, node, Usage(turns=1))
 
@@ -140,12 +126,14 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
     if not node.turn and after(node.state, "TurnStarted") != node.state:  # one that we did not start
         node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
+        talk.started(node)
     talk.begun(node)
 
 
 def _turn_ended(_project: Project, node: Node, fact: facts.TurnEnded) -> None:
     node.handed.clear()
     talk.ended(node, fact)
+    parking.turn_ended(node, fact)
     node.turn = node.cut = False
     node.text = fact.text
     node.reason = fact.error
@@ -156,18 +144,31 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
     for report in fact.reports:
         # Turns are counted by what starts them, never by what a program says of them.
         added = node.meter.book(report, fact.run)
-        _spend(project, node, evolve(added, turns=0))
+        if report.model:
+            project.books.named(node.rows, node.model, report.model)
+        project.books.prices = report.prices or project.books.prices
+        _spend(project, node, evolve(added, turns=0), report.model)
         if late(node, fact):
             continue  # what it says of itself is over
+        if added.output:
+            node.parks = 0  # a model answered
         if report.context is not None and report.context >= 0:  # not a number is neither
             node.context = report.context
+        node.window = report.window or node.window
         node.model = report.model or node.model
+    if fact.incomplete > 0:
+        _spend(project, node, Usage(incomplete=fact.incomplete))
 
 
-def _spend(project: Project, node: Node, added: Usage) -> None:
+def _outside(_project: Project, node: Node, fact: facts.Outside) -> None:
+    node.outside = (*node.outside, fact.used)
+
+
+def _spend(project: Project, node: Node, added: Usage, model: str = "") -> None:
     if added == ZERO:
         return
     node.own = node.own + added
+    project.books.book(node.rows, node.spec.role, model or node.model, added)
     for at in project.up(node):
         at.branch = at.branch + added
     # A gone agent holds nothing any more: what comes late is charged above it.
@@ -177,6 +178,7 @@ def _spend(project: Project, node: Node, added: Usage) -> None:
 
 def _spoke(_project: Project, node: Node, fact: facts.Spoke) -> None:
     node.last = fact.last
+    talk.spoke(node)
 
 
 def _said(_project: Project, node: Node, fact: facts.Said) -> None:
@@ -191,6 +193,7 @@ def _said(_project: Project, node: Node, fact: facts.Said) -> None:
 def _blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
     node.waiting_on, node.last = fact.on, first_line(fact.question) or node.last
     node.status, node.asked = "", project.inputs  # what it said before it asked is not its last word
+    parking.asked(node, waits=True)
 
 
 def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
@@ -198,7 +201,8 @@ def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
 
 
 def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
-    node.task, node.tasks = None, node.tasks + 1
+    node.task, node.tasks, node.limited = None, node.tasks + 1, ""
+    parking.asked(node, waits=False)
     node.status = fact.status
     node.summary = fact.summary or node.summary
 
@@ -206,28 +210,11 @@ def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
 def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
     node.wanted, node.leaving, node.ended_by, node.rerun = fact.to, fact.cause, fact.by, None
     node.crashes = 0  # whoever starts it again means it to be tried again
-
-
-def _rerun(_project: Project, node: Node, fact: facts.Rerun) -> None:
-    node.rerun = fact.resume
+    node.stands = False
 
 
 def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> None:
     node.cut = True
-
-
-def _exited(_project: Project, node: Node, fact: facts.Exited) -> None:
-    node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
-    node.lasted += fact.lasted
-
-
-def _lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
-    node.alive, node.turn, node.pid = False, False, 0
-
-
-def _backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
-    node.crashes, node.crashed = fact.crashes, node.crashed + (fact.crashes > 0)
-    node.talk = evolve(node.talk, resumed=fact.resumed)
 
 
 def first_line(text: str) -> str:
@@ -239,6 +226,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Accepted: _accepted,
     facts.Downed: _downed,
     facts.Opened: _opened,
+    facts.Dawned: _dawned,
     facts.Closing: _closing,
     facts.Refused: _refused,
     facts.Born: tree.born,
@@ -246,10 +234,11 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Respecified: tree.respecified,
     facts.Granted: tree.granted,
     facts.Warned: _warned,
-    facts.Starting: _starting,
-    facts.Started: _started,
-    facts.Unstarted: _unstarted,
-    facts.Ready: _ready,
+    facts.Starting: runs.starting,
+    facts.Stood: runs.stood,
+    facts.Started: runs.started,
+    facts.Unstarted: runs.unstarted,
+    facts.Ready: runs.ready,
     facts.Queued: _queued,
     facts.Handed: _handed,
     facts.Read: talk.read,
@@ -257,17 +246,23 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.TurnStarted: _turn_started,
     facts.TurnEnded: _turn_ended,
     facts.Spent: _spent,
+    facts.Outside: _outside,
     facts.Spoke: _spoke,
     facts.Said: _said,
     facts.Blocked: _blocked,
+    facts.Limited: parking.limited,
+    facts.Parked: parking.parked,
+    facts.Unparked: parking.unparked,
+    facts.Tripped: parking.tripped,
+    facts.Mended: parking.mended,
     facts.Garbled: _garbled,
     facts.TaskEnded: _task_ended,
     facts.Interrupted: _interrupted,
     facts.Leaving: _leaving,
-    facts.Rerun: _rerun,
-    facts.Exited: _exited,
-    facts.Lost: _lost,
-    facts.BackedOff: _backed_off,
+    facts.Rerun: runs.rerun,
+    facts.Exited: runs.exited,
+    facts.Lost: runs.lost,
+    facts.BackedOff: runs.backed_off,
     facts.Abandoned: talk.abandoned,
     facts.Left: tree.left,
     facts.Forgotten: tree.forgotten,

@@ -47,6 +47,7 @@ Reach = Literal["below", "self", "own", "read", "operator"]
 TABLE: dict[str, Reach] = {
     "status": "read",
     "tree": "read",
+    "about": "read",
     "whoami": "read",
     "usage": "own",
     "logs": "own",
@@ -63,6 +64,7 @@ TABLE: dict[str, Reach] = {
     "down": "operator",
     "reload": "operator",
     "config": "operator",
+    "metrics": "operator",
     "save": "operator",
     "shutdown": "operator",
 }

@@ -15,6 +15,7 @@ from supervisor.core.spec import Fleet, Spec
 Outcome = Literal["ok", "error", "aborted"]
 #: Why a provider takes no more for now.
 Limit = Literal["rate", "quota", "auth", "overload"]
+Resumed = Literal["standing", "starting", "working", "waiting"]
 Sort = Literal["brief", "task", "digest"]
 Away = Literal["stopped", "gone"]
 Cause = Literal[
@@ -67,6 +68,13 @@ class Opened:
 
     instance: str
     tier: str
+
+
+@frozen
+class Dawned:
+    """What is spent from now on is spent on this local day (`2026-11-30`): said before the first usage of a day."""
+
+    day: str
 
 
 @frozen
@@ -165,24 +173,38 @@ class Starting:
 
 
 @frozen
+class Stood:
+    """The agent, whose program does one task and ends, stands by without a process: the next text that wakes starts
+    one."""
+
+    agent: str
+
+
+@frozen
 class Started:
     """The process is there. `start` is its start time in clock ticks since boot (/proc/PID/stat field 22). `credential`
-    tells logins apart without saying anything of them ("" where it is not known)."""
+    tells logins apart without saying anything of them ("" where it is not known). `model` and `tools` are what it was
+    told to use, "" and None where that is its program's own choice; `model_from`, `tools_from` whose word."""
 
     agent: str
     run: int
     pid: int
     start: int
     credential: str = ""
+    model: str = ""
+    model_from: str = ""
+    tools: tuple[str, ...] | None = None
+    tools_from: str = ""
 
 
 @frozen
 class Unstarted:
-    """The process could not be spawned."""
+    """The process could not be spawned, or is not to be for now: `credential` is then the login that is stopped."""
 
     agent: str
     run: int
     reason: str
+    credential: str = ""
 
 
 @frozen
@@ -267,6 +289,16 @@ class Spent:
 
 
 @frozen
+class Outside:
+    """The agent's program says that it uses what the agent does not hold: `used`, of the right `field`. Told once."""
+
+    agent: str
+    run: int
+    field: str
+    used: str
+
+
+@frozen
 class Spoke:
     """The agent's last line for people (at most 200 characters)."""
 
@@ -309,6 +341,47 @@ class Limited:
     sort: Limit
     until: float | None = None
     text: str = ""
+
+
+@frozen
+class Parked:
+    """The agent takes no turn until then (Unix seconds), its run may live on. `named` says that the provider named that
+    time; `shared`, that not this agent met the limit but one with the same login."""
+
+    agent: str
+    until: float
+    sort: Limit
+    text: str = ""
+    named: bool = False
+    shared: bool = False
+
+
+@frozen
+class Unparked:
+    """It is tried again, its run goes on where it was: the time is over, or a person said so."""
+
+    agent: str
+    to: Resumed = "standing"
+
+
+@frozen
+class Tripped:
+    """A login takes no more until then (Unix seconds): nobody who has it starts a run or a turn. `elsewhere` says that
+    another project met it."""
+
+    credential: str
+    until: float
+    sort: Limit
+    text: str = ""
+    elsewhere: bool = False
+
+
+@frozen
+class Mended:
+    """The login takes more again, or nothing is known against it any more."""
+
+    credential: str
+    elsewhere: bool = False
 
 
 @frozen
@@ -364,7 +437,8 @@ class Interrupted:
 @frozen
 class Exited:
     """The run is empty. Exactly one of `code` and `signal` is set where the leader's status is known;
-    `lasted` is in seconds on the monotonic clock; `killed` names what had to be ended after the leader."""
+    `lasted` is in seconds on the monotonic clock, `stood` how long the agent stood by without a process before;
+    `killed` names what had to be ended after the leader."""
 
     agent: str
     run: int
@@ -375,6 +449,7 @@ class Exited:
     unkillable: tuple[int, ...] = ()
     #: so many processes of the run the kernel ended because its memory was used up
     oom: int = 0
+    stood: float = 0.0
 
 
 @frozen
@@ -408,7 +483,7 @@ class Abandoned:
 
 @frozen
 class Due:
-    """The wait of a backoff is over; `run` is the one before it."""
+    """The wait of a backoff or of a park is over; `run` is the agent's last."""
 
     agent: str
     run: int
@@ -437,8 +512,9 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted | Warned
-    | Starting | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted | TurnEnded | Spent
-    | Spoke | Said | Blocked | Limited | Garbled | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff
-    | Abandoned | Due | Expired | Left | Forgotten
+    Accepted | Opened | Dawned | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted
+    | Warned | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted
+    | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled
+    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left
+    | Forgotten
 )  # fmt: skip

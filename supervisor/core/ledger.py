@@ -16,7 +16,8 @@ REMEMBERED = 512
 @frozen
 class Usage:
     """Numbers of one agent. Tokens are counts; `input` is fresh input only, cached reads and writes stand
-    apart; `output` includes `reasoning`; `cost` is in nano-USD (1e-9)."""
+    apart; `output` includes `reasoning`; `cost` is in nano-USD (1e-9). `incomplete` counts calls whose whole usage
+    never came; `estimated` is the part of `cost` that no program said and a price table gave."""
 
     input: int = 0
     cache_read: int = 0
@@ -26,6 +27,8 @@ class Usage:
     calls: int = 0
     turns: int = 0
     cost: int = 0
+    incomplete: int = 0
+    estimated: int = 0
 
     @property
     def tokens(self) -> int:
@@ -42,6 +45,8 @@ class Usage:
             self.calls + other.calls,
             self.turns + other.turns,
             self.cost + other.cost,
+            self.incomplete + other.incomplete,
+            self.estimated + other.estimated,
         )
 
     def beyond(self, mark: Usage) -> Usage:
@@ -55,6 +60,8 @@ class Usage:
             max(0, self.calls - mark.calls),
             max(0, self.turns - mark.turns),
             max(0, self.cost - mark.cost),
+            max(0, self.incomplete - mark.incomplete),
+            max(0, self.estimated - mark.estimated),
         )
 
     def highest(self, other: Usage) -> Usage:
@@ -74,7 +81,8 @@ class Report:
 
     `id` names the call or turn, so that a repeated line is known ("" where the CLI gives none);
     `epoch` names what a `total` counts from (a session or a process; "" is the run); a new epoch starts from zero.
-    `context` is occupancy in percent of the window, None where the line says nothing of it."""
+    `context` is occupancy in percent of the window and `window` its size in tokens, None where the line says nothing of
+    it. `prices` names the table that gave the cost, "" where the program said it or nobody knows it."""
 
     scope: Scope
     usage: Usage
@@ -82,6 +90,8 @@ class Report:
     epoch: str = ""
     model: str = ""
     context: float | None = None
+    window: int | None = None
+    prices: str = ""
 
 
 def joined(first: Report, second: Report) -> Report | None:
@@ -93,7 +103,9 @@ def joined(first: Report, second: Report) -> Report | None:
     # A call without a name is one more; whatever has a name, and a total, only grows.
     grows = first.scope == "total" or first.id
     usage = first.usage.highest(second.usage) if grows else first.usage + second.usage
-    return evolve(second, usage=usage, context=first.context if second.context is None else second.context)
+    context = first.context if second.context is None else second.context
+    window = first.window if second.window is None else second.window
+    return evolve(second, usage=usage, context=context, window=window, prices=second.prices or first.prices)
 
 
 @define

@@ -27,8 +27,12 @@ TABLE: dict[tuple[State, str], State] = {
     ("standing", "Blocked"): "waiting",
     ("waiting", "TaskEnded"): "standing",
     **{(state, "Starting"): "starting" for state in (*LIVE, "stopped")},
+    # One that waits for an answer, or for a time, goes on waiting without a process.
+    **{(state, "Stood"): "standing" for state in (*LIVE, "stopped") if state not in ("waiting", "parked", "standing")},
     **{(state, "Rerun"): "starting" for state in LIVE},
-    **{(state, "Lost"): "starting" for state in LIVE},
+    **{(state, "Lost"): "starting" for state in LIVE if state != "parked"},
+    **{(state, "Parked"): "parked" for state in LIVE},
+    ("parked", "Unparked"): "standing",  # or where its run was: the fact says where
     **{(state, "BackedOff"): "backoff" for state in LIVE},
     **{(state, "Leaving"): "stopping" for state in (*LIVE, "stopped")},
     ("stopping", "Left"): "stopped",  # or gone: the fact says which
@@ -36,8 +40,8 @@ TABLE: dict[tuple[State, str], State] = {
 
 
 def after(state: State, fact: str, to: State | None = None) -> State:
-    """The state after a fact; `to` is where a `Left` leads."""
+    """The state after a fact; `to` is where a `Left` or an `Unparked` leads."""
     following = TABLE.get((state, fact))
     if following is None:
         return state
-    return to if to is not None and fact == "Left" else following
+    return to if to is not None and fact in ("Left", "Unparked") else following

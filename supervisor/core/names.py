@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from supervisor.core import likeness
 from supervisor.core.authority import Agent, Principal
+from supervisor.core.nearest import meant
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project, fold
 
@@ -80,7 +81,8 @@ def find(project: Project, by: Principal, text: str, *, part: bool) -> Node:
     if found:
         listed = ", ".join(f"{node.name} ({node.id})" for node in found[:8])
         raise refuse("ambiguous", f"{text.strip()} could be any of {listed}; name one by its id", asked=text)
-    raise refuse("unknown", f"there is no agent {text.strip()!r} in this project", asked=text)
+    seen = [node.name for node in _visible(project, by) if node.state != "gone"][::-1]  # newest first
+    raise refuse("unknown", f"there is no agent {text.strip()!r} in this project{meant(text, seen)}", asked=text)
 
 
 def _search(project: Project, by: Principal, wanted: str, part: bool) -> list[Node]:

@@ -12,13 +12,14 @@ from supervisor.core.spec import Fleet, Restart
 @frozen
 class Stamp:
     """What the core may not read for itself: the wall clock (`at`, Unix seconds, for people only), the next free
-    agent number, the forks of the caller's instance within the last minute, and a random number in [0, 1) for
-    jitter."""
+    agent number, the forks of the caller's instance within the last minute, a random number in [0, 1) for jitter, and
+    the local day (`2026-11-30`; "" where it is not told)."""
 
     at: float
     number: int = 1
     forks: int = 0
     chance: float = 0.0
+    day: str = ""
 
 
 @frozen

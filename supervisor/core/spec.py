@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
 from supervisor.core.grants import Grant
 
@@ -57,6 +57,8 @@ class Spec:
     resume: Resume = "stand"
     stop_grace: float = 10.0
     resources: Resources = Resources()
+    #: whose word `model` is, for people: no other agent for being told by another
+    model_from: str = field(default="", eq=False)
 
 
 @frozen
@@ -91,3 +93,7 @@ class Fleet:
     depth: int = 32
     agents_max: int = 3000
     forks_per_minute: int = 120
+
+    def once(self, kind: str) -> bool:
+        """Whether this is a kind whose program does one task and ends."""
+        return any(each.once for each in self.kinds if each.name == kind)

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from attrs import Factory, define
 
-from supervisor.core.facts import Exited, Input, Killed
+from supervisor.core.books import Books, Key
+from supervisor.core.facts import Exited, Input, Killed, Started
 from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, State
 from supervisor.core.likeness import shape
+from supervisor.core.parking import Park, Trip
 from supervisor.core.spec import Fleet, Spec
 from supervisor.core.talk import Talk
 
@@ -69,11 +71,16 @@ class Node:
     run: int = 0
     alive: bool = False
     rerun: bool | None = None
+    #: it stands by without a process, because its program does one task and ends
+    stands: bool = False
     pid: int = 0
     session: str = ""
     introduced: bool = False
     talk: Talk = Factory(Talk)
     model: str = ""
+    #: what its last run was started with, and the models that it said it uses and does not hold
+    started: Started | None = None
+    outside: tuple[str, ...] = ()
     crashes: int = 0
     crashed: int = 0
     exit: Exited | None = None
@@ -99,6 +106,13 @@ class Node:
     leaving: str = ""
     ended_by: str = ""
     until: float | None = None
+    # what its provider takes: which login it has, why it is parked, the limit that its task waits out, how often it
+    # was parked since a model answered, and whether it is tried although its login is stopped
+    credential: str = ""
+    park: Park | None = None
+    limited: str = ""
+    parks: int = 0
+    trying: bool = False
     # what it holds and spent
     accounts: dict[str, Account] = Factory(dict)
     seat: str = ""
@@ -106,7 +120,11 @@ class Node:
     meter: Meter = Factory(Meter)
     own: Usage = ZERO
     branch: Usage = ZERO
+    #: its own by day and model, and what of that is not kept by day any more
+    rows: dict[Key, Usage] = Factory(dict)
+    earlier: Usage = ZERO
     context: float | None = None
+    window: int | None = None
     lasted: float = 0.0
 
     @property
@@ -143,12 +161,15 @@ class Project:
     declares: dict[str, str] = Factory(dict)
     gone: dict[str, None] = Factory(dict)
     waiting: dict[str, None] = Factory(dict)
+    #: the logins that take no more for now
+    tripped: dict[str, Trip] = Factory(dict)
     unnamed: int = 0
     inputs: int = 0
     highest: int = 0
     living: int = 0
     refused: int = 0
     folded: Usage = ZERO
+    books: Books = Factory(Books)
 
     def up(self, node: Node) -> Iterator[Node]:
         """The agent, then its parent, to the main."""
@@ -180,6 +201,10 @@ class Project:
     def above(self, node: Node) -> Node | None:
         """The parent; None above a main."""
         return self.agents[node.parent] if node.parent is not None else None
+
+    def once(self, node: Node) -> bool:
+        """Whether the agent's program does one task and ends, so that it stands by without a process."""
+        return self.fleet is not None and self.fleet.once(node.spec.kind)
 
     def giver(self, node: Node) -> str:
         """Who could give the agent more: its parent, by name, or a person."""

@@ -3,7 +3,7 @@ can be gone on with. Changed by facts alone, through `apply`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from attrs import evolve, frozen
 
@@ -11,19 +11,28 @@ if TYPE_CHECKING:
     from supervisor.core import facts
     from supervisor.core.state import Node, Project
 
+Turn = Literal["", "runs", "over"]
+
 
 @frozen
 class Talk:
     """The first five are of one run: it resumes a conversation, is ready, tells what it begins with, a turn of it ended
-    well; the last handing introduced the agent. `unread`: the program has begun with nothing of the last turn that was
-    handed. `owed`: a turn was charged that never began. `resumed` counts the runs in a row that resumed this
-    conversation and failed; `abandoned` says why the one before it was given up."""
+    well; the last handing introduced the agent. So are `once` (its program does one task and ends), `turn` (what became
+    of the last turn it was handed), `answering` (it was started with the answer to what the one before had asked) and
+    `spoke` (it printed a line for people).
+    `unread`: the program has begun with nothing of the last turn that was handed. `owed`: a turn was charged that never
+    began. `resumed` counts the runs in a row that resumed this conversation and failed; `abandoned` says why the one
+    before it was given up."""
 
     resuming: bool = False
     ready: bool = False
     tells: bool = False
     fruitful: bool = False
     introducing: bool = False
+    once: bool = False
+    turn: Turn = ""
+    answering: bool = False
+    spoke: bool = False
     unread: bool = False
     owed: bool = False
     resumed: int = 0
@@ -35,12 +44,32 @@ def unread(node: Node) -> tuple[str, ...]:
     return tuple(item.id for item in node.handed) if node.talk.tells else ()
 
 
-def starting(node: Node, fact: facts.Starting) -> None:
+def full(node: Node) -> bool:
+    """Whether the run has been given all that it takes: a program that does one task and ends takes one turn."""
+    return node.talk.once and node.talk.turn != ""
+
+
+def plain(node: Node) -> bool:
+    """Whether the program has told nothing of the turn it was given: then its own end is the turn's."""
+    return node.talk.turn == "runs" and node.talk.unread and not node.talk.tells
+
+
+def served(node: Node, fact: facts.Exited) -> bool:
+    """Whether a run of a program that does one task and ends has ended as such runs do: its turn is over, or it tells
+    nothing of turns and has ended by itself, well or not."""
+    return node.talk.turn == "over" or (plain(node) and fact.code is not None)
+
+
+def starting(project: Project, node: Node, fact: facts.Starting) -> None:
     """A run begins a dialogue anew; what it was handed before is settled."""
     node.handed.clear()
     old = node.talk
     resumed = old.resumed if fact.resume else 0
-    node.talk = Talk(resuming=fact.resume, owed=old.owed, resumed=resumed, abandoned=old.abandoned)
+    answering = node.stands and node.state == "waiting"
+    node.talk = Talk(
+        resuming=fact.resume, once=project.once(node), answering=answering,
+        owed=old.owed, resumed=resumed, abandoned=old.abandoned,
+    )  # fmt: skip
 
 
 def ready(node: Node, fact: facts.Ready) -> None:
@@ -51,7 +80,8 @@ def ready(node: Node, fact: facts.Ready) -> None:
 def handed(node: Node, fact: facts.Handed) -> bool:
     """Texts are on their way; whether they cost a turn."""
     paid = node.talk.owed
-    node.talk = evolve(node.talk, introducing=fact.introduce, unread=fact.turn, owed=paid and not fact.turn)
+    turn: Turn = "runs" if fact.turn else node.talk.turn
+    node.talk = evolve(node.talk, introducing=fact.introduce, turn=turn, unread=fact.turn, owed=paid and not fact.turn)
     return fact.turn and not paid
 
 
@@ -59,6 +89,22 @@ def read(_project: Project, node: Node, fact: facts.Read) -> None:
     """The program has begun with some of them."""
     node.handed = [item for item in node.handed if item.id not in fact.inputs]
     begun(node)
+
+
+def last(node: Node) -> str:
+    """The last line for people of this run."""
+    return node.last if node.talk.spoke else ""
+
+
+def spoke(node: Node) -> None:
+    """The run printed a line for people."""
+    if not node.talk.spoke:
+        node.talk = evolve(node.talk, spoke=True)
+
+
+def started(node: Node) -> None:
+    """The program began a turn by itself."""
+    node.talk = evolve(node.talk, turn="runs")
 
 
 def begun(node: Node) -> None:
@@ -70,6 +116,7 @@ def begun(node: Node) -> None:
 def ended(node: Node, fact: facts.TurnEnded) -> None:
     """A turn is over; one that ended well says that this conversation can be gone on with."""
     begun(node)
+    node.talk = evolve(node.talk, turn="over")
     if fact.outcome == "ok" and not (node.talk.fruitful and node.talk.resumed == 0):
         node.talk = evolve(node.talk, fruitful=True, resumed=0)
 

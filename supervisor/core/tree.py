@@ -4,6 +4,8 @@ which name. Like all applying it cannot fail and asks nothing."""
 from __future__ import annotations
 
 from supervisor.core import budgets, facts
+from supervisor.core.books import Past
+from supervisor.core.ledger import ZERO
 from supervisor.core.names import automatic
 from supervisor.core.state import Node, Project, fold
 
@@ -125,6 +127,9 @@ def forgotten(project: Project, node: Node, _fact: facts.Forgotten) -> None:
     among = declares(project, node)
     if among.get(node.entry) == node.id:
         del among[node.entry]
-    for below in [at.id for at in project.down(node)]:
-        project.gone.pop(below, None)
-        del project.agents[below]
+    for below in [*project.down(node)]:
+        project.gone.pop(below.id, None)
+        if below.branch != ZERO:
+            past = Past(below.name, below.parent, below.spec.role, below.spec.kind)
+            project.books.forget(below.id, past, below.rows)
+        del project.agents[below.id]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 # Compiled where used, and Decimal imported there: the client pays for neither while it only shows numbers.
-_COUNT = r"([0-9]+(?:\.[0-9]+)?)([kMG]?)"
+_COUNT = r"([0-9]+(?:\.[0-9]+)?)([kMGTP]?)"
 _DURATION = r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+(?:\.[0-9]+)?)s)?(?:([0-9]+)ms)?"
 _MONEY = r"\$?([0-9]+(?:\.[0-9]{1,9})?)(?: ?USD)?"
-_FACTOR = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_FACTOR = {"": 1, "k": 1_000, "M": 1_000_000, "G": 10**9, "T": 10**12, "P": 10**15}
 _NANO = 1_000_000_000
 #: No count, duration or sum in this project is larger; a larger one is a slip of the pen.
 LARGEST = 10**15
@@ -55,12 +55,17 @@ def money(text: str) -> int:
 
 
 def show_count(value: int) -> str:
-    """1234567 → `1.2M`; at most five characters below a billion."""
-    for factor, unit in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
-        if value >= factor:
-            scaled = value / factor
-            return f"{scaled:.1f}".rstrip("0").rstrip(".") + unit if scaled < 100 else f"{scaled:.0f}{unit}"
-    return str(value)
+    """1234567 → `1.2M`; at most five characters below 10^21."""
+    if value < 1000:
+        return str(value)
+    scaled, unit = float(value), ""
+    for unit in "kMGTPE":  # noqa: B007  the one at which it ends
+        scaled /= 1000
+        if scaled < 999.5:
+            break
+    if scaled >= 999.5:
+        return f"{value:.1e}"
+    return f"{scaled:.1f}".rstrip("0").rstrip(".") + unit if scaled < 100 else f"{scaled:.0f}{unit}"
 
 
 def show_duration(seconds: float) -> str:
@@ -77,7 +82,9 @@ def show_duration(seconds: float) -> str:
 
 
 def show_money(nano: int) -> str:
-    """250000000 → `$0.25`; small sums keep four digits."""
+    """250000000 → `$0.25`; small sums keep four digits, and one of millions is shown as a count is."""
+    if nano >= 1_000_000 * _NANO:
+        return f"${show_count(nano // _NANO)}"
     digits = 2 if nano >= _NANO or nano == 0 else 4
     unit = 10**digits
     whole, part = divmod((nano * unit + _NANO // 2) // _NANO, unit)

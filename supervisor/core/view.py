@@ -6,11 +6,11 @@ from typing import Any
 
 from attrs import asdict
 
-from supervisor.core import rights
-from supervisor.core.authority import Agent, Principal
+from supervisor.core import models, rights
+from supervisor.core.authority import Principal
 from supervisor.core.facts import Killed
 from supervisor.core.grants import BOUNDS, BUDGETS
-from supervisor.core.ledger import NANO, ZERO, Usage
+from supervisor.core.ledger import NANO, Usage
 from supervisor.core.names import sees
 from supervisor.core.state import Node, Project
 from supervisor.core.words import number
@@ -19,8 +19,8 @@ Plain = dict[str, Any]
 
 
 def usage(of: Usage) -> Plain:
-    """Token counts, calls and turns; cost in USD."""
-    return asdict(of) | {"cost": of.cost / NANO}
+    """Token counts, calls and turns; cost in USD, with the part of it that is estimated."""
+    return asdict(of) | {"cost": of.cost / NANO, "estimated": of.estimated / NANO}
 
 
 def accounts(node: Node) -> Plain:
@@ -46,7 +46,7 @@ def label(node: Node) -> Plain:
     return {"id": node.id, "name": node.name}
 
 
-def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  # as every view
+def agent(project: Project, node: Node, now: float) -> Plain:
     """One agent without its children. Times are Unix seconds, ages seconds."""
     return {
         "id": node.id,
@@ -54,6 +54,7 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "role": node.spec.role,
         "kind": node.spec.kind,
         "model": node.model,
+        "outside": outside(project, node),
         "description": node.spec.description,
         "state": node.state,
         "wanted": node.wanted,
@@ -63,11 +64,13 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "since": node.since,
         "elapsed": round(max(0.0, now - node.born), 3),
         "until": node.until,
+        "limit": {"sort": node.park.sort, "text": node.park.text} if node.park is not None else None,
         "tasks": {"done": node.tasks, "max": node.spec.max_tasks},
         "queued": len(node.inbox),
         "own": usage(node.own),
         "branch": usage(node.branch),
         "context_percent": node.context,
+        "context_window": node.window,
         "grant": accounts(node),
         "last": node.last,
         "summary": node.summary,
@@ -78,6 +81,11 @@ def agent(project: Project, node: Node, now: float) -> Plain:  # noqa: ARG001  #
         "garbled": node.garbled,
         "exit": _exit(node),
     }
+
+
+def outside(project: Project, node: Node) -> list[str]:
+    """The models that its program said it uses and it does not hold now."""
+    return [model for model in node.outside if models.strange(project, node, model)]
 
 
 def _exit(node: Node) -> Plain | None:
@@ -101,7 +109,29 @@ def tree(project: Project, by: Principal, tier: str, now: float, branch: Node | 
     """The tree that the caller may see, or one branch of it."""
     roots = [branch] if branch is not None else [project.agents[main] for main in project.mains]
     roots = [root for root in roots if sees(project, by, root)]
-    return {"project": project.name, "tier": tier, "agents": [_branch(project, root, now) for root in roots]}
+    drawn = [_branch(project, root, now) for root in roots]
+    return {"project": project.name, "tier": tier, "agents": drawn, "limits": [*logins(project).values()]}
+
+
+def logins(project: Project) -> dict[str, Plain]:
+    """The logins that take no more for now, by what tells them apart: of which kinds of agents, why, until when, and
+    how many are parked."""
+    found: dict[str, Plain] = {
+        credential: {"kinds": [], "sort": trip.sort, "until": trip.until, "text": trip.text, "parked": 0}
+        for credential, trip in project.tripped.items()
+    }
+    for node in project.agents.values() if found else ():
+        if (login := found.get(node.credential)) is not None and node.live:
+            login["kinds"] = sorted({*login["kinds"], node.spec.kind})
+            login["parked"] += node.park is not None
+    return found
+
+
+def joined(one: Plain, other: Plain) -> Plain:
+    """The same login in two projects."""
+    until = min(one["until"], other["until"])
+    kinds = sorted({*one["kinds"], *other["kinds"]})
+    return one | {"kinds": kinds, "until": until, "parked": one["parked"] + other["parked"]}
 
 
 def _branch(project: Project, root: Node, now: float) -> Plain:
@@ -110,29 +140,6 @@ def _branch(project: Project, root: Node, now: float) -> Plain:
     for node in project.down(root):
         drawn[node.id]["children"] = [drawn[child] for child in node.children]
     return drawn[root.id]
-
-
-def spending(project: Project, by: Principal, now: float, branch: Node | None = None) -> Plain:
-    """Who spent what, costliest branch first, gone agents included while they are in view."""
-    if branch is not None:
-        nodes, total = list(project.down(branch)), branch.branch
-    else:
-        nodes = [node for node in project.agents.values() if _own(project, by, node)]
-        total = project.folded if not isinstance(by, Agent) else ZERO
-        for node in nodes:
-            if node.parent is None or (isinstance(by, Agent) and node.id == by.agent):
-                total += node.branch
-    rows = [
-        label(node)
-        | {"parent": node.parent, "state": node.state, "model": node.model, "role": node.spec.role}
-        | {"own": usage(node.own), "branch": usage(node.branch), "elapsed": round(max(0.0, now - node.born), 3)}
-        for node in sorted(nodes, key=lambda node: (-node.branch.cost, -node.branch.tokens, int(node.id[1:])))
-    ]
-    return {"project": project.name, "total": usage(total), "agents": rows}
-
-
-def _own(project: Project, by: Principal, node: Node) -> bool:
-    return not isinstance(by, Agent) or project.within(node, by.agent)
 
 
 def whoami(project: Project, node: Node) -> Plain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from supervisor.core import rights
+from supervisor.core.facts import Exited
 from supervisor.core.grants import BOUNDS
 from supervisor.core.ledger import NANO
 from supervisor.core.state import Node, Project
@@ -80,6 +81,15 @@ def holding(project: Project, node: Node) -> str:
 def called(node: Node) -> str:
     """How a digest names an agent."""
     return f"{node.name} ({node.id}{', ' + node.spec.role if node.spec.role else ''})"
+
+
+def ended(fact: Exited) -> str:
+    """How a run ended."""
+    if fact.oom and fact.signal == 9:
+        return "used up its memory and was ended by the kernel"
+    if fact.signal is not None:
+        return f"was ended by signal {fact.signal}"
+    return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
 
 
 def digest(text: str) -> str:

@@ -26,7 +26,8 @@ def bring(errand: Errand) -> int:
     params = {**errand.params, "file": file, "content": content(file), "path": errand.place.environ.get("PATH", "")}
     client, began = _client(errand, start=verb == "up")
     result = errand.ask(params, client)
-    return errand.answer(result, [*began, *_receipt(errand, verb, result or {}, file)])
+    same = "the content accepted before: its agents run again" if began else "nothing changed"
+    return errand.answer(result, [*began, *_receipt(errand, verb, result or {}, file, same)])
 
 
 def _file(errand: Errand) -> str:
@@ -81,13 +82,15 @@ def _client(errand: Errand, *, start: bool) -> tuple[Client, Iterable[str]]:
     return client, began
 
 
-def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str) -> Iterable[str]:
+def _receipt(errand: Errand, verb: str, result: Mapping[str, Any], file: str, same: str) -> Iterable[str]:
     project = errand.screen.style(errand.word(result.get("project")), "bold")
     planned = "plan" in result or bool(errand.params.get("plan"))
     told = result.get("plan") if isinstance(result.get("plan"), dict) else result
     changes = list(_changes(errand, told or {}, "would be " if planned else ""))
     yield f"{project}  {errand.word(result.get('file') or file)}"
-    yield from (f"  {change}" for change in changes or ["nothing to change" if planned else "nothing changed"])
+    yield from (f"  {change}" for change in changes or ["nothing to change" if planned else same])
+    for warning in (told or {}).get("warnings") or ():
+        yield "  " + errand.screen.style(f"warning: {errand.word(warning.get('what'))}", "yellow")
     if planned:
         yield "nothing was changed"
     elif verb == "up":

@@ -29,6 +29,9 @@ PATIENCE = 30.0
 #: What is added to a person's own `--timeout`, so that the daemon's answer "timed out" comes first.
 SLACK = 5.0
 _CHUNK = 1 << 16
+#: A daemon that was killed leaves its socket behind; its warden, or systemd, has started it again within so long
+#: (seconds). A call that comes in between waits, looking again every so often.
+RETURN, _AGAIN = 2.0, 0.02
 #: A daemon that is seen standing still so often, a second apart, is wedged.
 _LOOKS = 2
 
@@ -206,22 +209,29 @@ def result(message: Mapping[str, Json]) -> Json:
 
 
 def connect(sockets: Sequence[str], uid: int, within: float = PATIENCE) -> Client:
-    """A connection to the first daemon that answers. One of another uid is not ours, whatever it says."""
-    seen: list[str] = []
-    for path in sockets:
-        try:
-            return _open(path, uid, within)
-        except FileNotFoundError:
-            continue
-        except BlockingIOError:
-            raise Failure(
-                TIMED_OUT,
-                f"a daemon listens at {path} and took no connection within {within:g} s",
-                "it is stopped or stuck: see who it is with `ss -xlp`, and end it",
-            ) from None
-        except OSError as error:
-            seen.append(f"{path}: {_why(error)}")
-    raise Failure(NO_DAEMON, "no daemon runs here", *seen, "start it: supervisorctl up")
+    """A connection to the first daemon that answers. One of another uid is not ours, whatever it says; one that was
+    killed a moment ago is given the time to come back."""
+    given_up = time.monotonic() + RETURN
+    while True:
+        stale = False
+        seen: list[str] = []
+        for path in sockets:
+            try:
+                return _open(path, uid, within)
+            except FileNotFoundError:
+                continue
+            except BlockingIOError:
+                raise Failure(
+                    TIMED_OUT,
+                    f"a daemon listens at {path} and took no connection within {within:g} s",
+                    "it is stopped or stuck: see who it is with `ss -xlp`, and end it",
+                ) from None
+            except OSError as error:
+                stale = stale or isinstance(error, ConnectionRefusedError)
+                seen.append(f"{path}: {_why(error)}")
+        if not stale or time.monotonic() >= given_up:
+            raise Failure(NO_DAEMON, "no daemon runs here", *seen, "start it: supervisorctl up")
+        time.sleep(_AGAIN)
 
 
 def _why(error: OSError) -> str:

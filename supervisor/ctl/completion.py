@@ -6,7 +6,7 @@ import sys
 
 from supervisor.ctl.branches import below
 from supervisor.ctl.outcome import DONE, USAGE, Failure
-from supervisor.ctl.own import CLIENT, COMMON, EXTRA, KNOWN
+from supervisor.ctl.own import CLIENT, EXTRA, KNOWN, common
 from supervisor.doors.verbs import METHODS, TIMEOUT, VERBS
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ def names(errand: Errand) -> Iterable[str]:
 def options(verb: Verb) -> list[Param]:
     """Every option of a verb, as the parser has them."""
     timeout = (TIMEOUT,) if verb.waits else ()
-    every = (*verb.params, *EXTRA.get(verb.name, ()), *timeout, *COMMON)
+    every = (*verb.params, *EXTRA.get(verb.name, ()), *timeout, *common(verb))
     return [param for param in every if not param.positional and not param.hidden]
 
 

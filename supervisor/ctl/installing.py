@@ -60,7 +60,7 @@ def _without_manager(place: Place, file: str) -> Failure:
             REFUSED, f"{file} is written, but there is no systemctl here to enable it with",
             "without systemd: supervisorctl up starts a daemon with a warden of its own",
         )  # fmt: skip
-    user = _user(place.uid)
+    user = user_name(place.uid)
     return Failure(
         REFUSED, f"{file} is written, but no user manager answers to enable it",
         f"su, sudo and cron have none: log in as {user}, or: sudo loginctl enable-linger {user}",
@@ -115,7 +115,7 @@ def _answer(
     errand: Errand, asked: Manager, before: dict[str, str], file: str, *, written: bool, outside: int, left: int
 ) -> int:
     told = asked.show()
-    active, user = told.get("ActiveState") == "active", _user(errand.place.uid)
+    active, user = told.get("ActiveState") == "active", user_name(errand.place.uid)
     linger = os.path.exists(os.path.join(_LINGER, user))
     pid = int(told.get("MainPID") or 0)
     answer: dict[str, Any] = {"unit": file, "written": written, "enabled": True, "active": active, "linger": linger}
@@ -138,7 +138,8 @@ def _answer(
     return errand.answer(answer, lines)
 
 
-def _user(uid: int) -> str:
+def user_name(uid: int) -> str:
+    """The account of this uid."""
     import pwd
 
     try:

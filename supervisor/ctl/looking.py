@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 
-from supervisor.core.units import show_count, show_duration, show_money
+from supervisor.core.units import show_duration
 from supervisor.ctl import plain
 from supervisor.ctl.branches import Fold
 from supervisor.ctl.changing import holdings
 from supervisor.ctl.columns import Column, table
 from supervisor.ctl.refusal import shown
-from supervisor.ctl.screen import STATE_STYLE
-from supervisor.ctl.tree import cost_of, draw
+from supervisor.ctl.tree import draw, login
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def look(errand: Errand) -> int:
     result = errand.ask()
     if verb == "tree" and not errand.asked.json:
         return errand.answer(result, draw(result, errand.screen, Fold(everything=bool(errand.own.get("all")))))
-    draws = {"status": status, "whoami": whoami, "usage": usage, "config": config}
+    draws = {"status": status, "whoami": whoami, "config": config}
     return errand.answer(result, draws[verb](errand, result) if verb in draws else ())
 
 
@@ -66,6 +65,11 @@ def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
         yield from table(_PROJECTS, [_project(errand, project) for project in projects], errand.screen)
     else:
         yield "no project: supervisorctl up accepts an agents.toml and runs it"
+    for stopped in answer.get("limits") or ():
+        yield ""
+        yield errand.screen.style(
+            plain.cut(login(stopped, errand.screen), errand.screen.width, errand.screen.mark), "yellow"
+        )
     faults = answer.get("faults") or ()
     yield ""
     yield errand.screen.style("no faults", "green") if not faults else errand.screen.style("faults", "red bold")
@@ -119,7 +123,7 @@ def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     bounds = (answer.get("bounds") or {}).items()
     rows += [("holds", f"{errand.word(field)} {shown(field, value)}") for field, value in bounds if value is not None]
     rights = (answer.get("rights") or {}).items()
-    rows += [("rights", _right(errand, field, value)) for field, value in rights if value is not None]
+    rows += [("rights", right(errand, field, value)) for field, value in rights if value is not None]
     tasks = answer.get("tasks") or {}
     if tasks:
         rows.append(("tasks", f"{tasks.get('done') or 0} done" + (f" of {tasks['max']}" if tasks.get("max") else "")))
@@ -127,75 +131,13 @@ def whoami(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
     yield from pairs(errand, [row for row in rows if row[1]])
 
 
-def _right(errand: Errand, field: str, value: object) -> str:
+def right(errand: Errand, field: str, value: object) -> str:
+    """A right as people read it."""
     if isinstance(value, bool):
         return f"{errand.word(field)} {'yes' if value else 'no'}"
     if isinstance(value, (list, tuple)):
         return f"{errand.word(field)} {', '.join(errand.word(each) for each in value) or 'none'}"
     return f"{errand.word(field)} {errand.word(value)}"
-
-
-_USAGE = (
-    Column("AGENT", least=16),
-    Column("ID", drop=6, right=True),
-    Column("MODEL", drop=8),
-    Column("STATE", drop=7),
-    Column("TOTAL", right=True),
-    Column("INPUT", drop=4, right=True),
-    Column("CACHED", drop=3, right=True),
-    Column("OUTPUT", drop=2, right=True),
-    Column("CALLS", drop=9, right=True),
-    Column("TURNS", drop=10, right=True),
-    Column("COST", drop=1, right=True),
-    Column("BRANCH", drop=5, right=True),
-    Column("TIME", drop=11, right=True),
-)
-
-
-def usage(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
-    """Who spent the tokens, costliest first as the daemon sorts them."""
-    agents = answer.get("agents") or ()
-    rows = [_spent(errand, agent) for agent in agents]
-    total = answer.get("total") or {}
-    names: list[Cell] = [("total", "bold"), ("", ""), ("", ""), ("", "")]
-    rows.append([*names, *((text, "bold") for text, _ in _numbers(total)), ("", ""), ("", "")])
-    yield errand.screen.style(errand.word(answer.get("project")), "bold")
-    yield from table(_USAGE, rows, errand.screen)
-
-
-def _spent(errand: Errand, agent: Mapping[str, Any]) -> list[Cell]:
-    state = errand.word(agent.get("state"))
-    branch = billed(agent.get("branch") or {})
-    elapsed = agent.get("elapsed")
-    return [
-        (errand.word(agent.get("name")), ""),
-        (errand.word(agent.get("id")), "dim"),
-        (errand.word(agent.get("model")), "dim"),
-        (state, STATE_STYLE.get(state, "")),
-        *_numbers(agent.get("own") or {}),
-        (show_count(branch) if branch != billed(agent.get("own") or {}) else "", "dim"),
-        (show_duration(float(elapsed)) if isinstance(elapsed, (int, float)) else "", "dim"),
-    ]
-
-
-def billed(own: Mapping[str, Any]) -> int:
-    return sum(int(own.get(key) or 0) for key in ("input", "cache_read", "cache_write", "output"))
-
-
-def _numbers(own: Mapping[str, Any]) -> list[Cell]:
-    def number(*keys: str) -> Cell:
-        return show_count(sum(int(own.get(key) or 0) for key in keys)), ""
-
-    cost = cost_of(own)
-    return [
-        (show_count(billed(own)), ""),
-        number("input"),
-        number("cache_read", "cache_write"),
-        number("output"),
-        number("calls"),
-        number("turns"),
-        (show_money(cost) if cost else "", ""),
-    ]
 
 
 def config(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:

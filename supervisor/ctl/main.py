@@ -66,10 +66,26 @@ def _run(argv: Sequence[str], verb: str) -> int:
 def _do(errand: Errand) -> int:
     """Each verb is imported where it is done: a cold `tree` pays for nothing else."""
     name = errand.asked.verb.name
-    if name in {"tree", "status", "whoami", "usage", "config"}:
+    if name == "usage":
+        from supervisor.ctl import spent
+
+        return spent.answer(errand)
+    if name == "metrics":
+        from supervisor.ctl import exposed
+
+        return exposed.answer(errand)
+    if name in {"tree", "status", "whoami", "config"}:
         from supervisor.ctl import looking
 
         return looking.look(errand)
+    if name == "about":
+        from supervisor.ctl import telling
+
+        return telling.tell(errand)
+    if name == "doctor":
+        from supervisor.ctl import doctor
+
+        return doctor.examine(errand)
     if name in {"logs", "events"}:
         from supervisor.ctl import following
 

@@ -7,7 +7,7 @@ import os
 
 from supervisor.core import units
 from supervisor.ctl.outcome import MEANING, USAGE, Failure
-from supervisor.ctl.own import COMMON, EXTRA, KNOWN, grouped
+from supervisor.ctl.own import EXTRA, KNOWN, common, grouped
 from supervisor.doors.verbs import TIMEOUT
 
 TYPE_CHECKING = False
@@ -133,7 +133,7 @@ def parser(verb: Verb, program: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     timeout = (TIMEOUT,) if verb.waits else ()
-    for param in (*verb.params, *EXTRA.get(verb.name, ()), *timeout, *COMMON):
+    for param in (*verb.params, *EXTRA.get(verb.name, ()), *timeout, *common(verb)):
         _add(built, param, shown=not param.hidden)
     return built
 

@@ -24,7 +24,9 @@ CLIENT: tuple[Verb, ...] = (
         Param("now", "flag", "start it too; a daemon that runs without it leaves first, and what is wanted comes back"),
         Param("force", "flag", "overwrite a unit that was changed by hand"),
         Param("print", "flag", "print the unit, write nothing"),
-    ), waits=True),
+    ), waits=True, whole=True),
+    Verb("doctor", "look at installation, machine, daemon and agent CLIs, and say what to do; needs no daemon",
+         "supervisorctl doctor", whole=True),
     Verb("completion", "print what your shell completes with",
          'supervisorctl completion bash > ~/.local/share/bash-completion/completions/supervisorctl', (
         Param("shell", "text", "bash, zsh or fish", positional=True),
@@ -38,6 +40,20 @@ EXTRA: dict[str, tuple[Param, ...]] = {
         Param("watch", "flag", "go on drawing as it changes; q or Ctrl-C ends"),
         Param("all", "flag", "fold nothing: every agent, gone ones too"),
     ),
+    "usage": (
+        Param("csv", "flag", "a line a row, for a spreadsheet"),
+        Param(
+            "transcript",
+            "texts",
+            "book what a program printed once, without a daemon: a file, or - for stdin; "
+            "repeat for a conversation in several files",
+        ),
+        Param("kind", "text", "the program that printed it"),
+        Param("after", "texts", "an earlier transcript of the same conversation, which is not counted", flag="--after"),
+    ),
+    "metrics": (
+        Param("textfile", "path", "write this file, whole or not at all, for node-exporter's textfile collector"),
+    ),
     "logs": (Param("raw", "flag", "as it was printed, with whatever that does to a terminal"),),
     "instruct": (Param("raw", "flag", "the final text as it is, with whatever that does to a terminal"),),
 }
@@ -48,14 +64,20 @@ COMMON: tuple[Param, ...] = (
     Param("project", "text", "the project: its name, id or file (default: the one you stand in)"),
 )
 
+
+def common(verb: Verb) -> tuple[Param, ...]:
+    """What this command takes of it."""
+    return COMMON[:1] if verb.whole else COMMON
+
+
 KNOWN: dict[str, Verb] = {**METHODS, **{verb.name: verb for verb in CLIENT}}
 
 #: How the overview groups them. What is named nowhere stands in the last group.
 GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("begin", ("demo", "init", "up", "reload", "down")),
-    ("look", ("tree", "status", "usage", "logs", "events", "whoami", "config")),
+    ("look", ("tree", "status", "usage", "logs", "events", "about", "whoami", "config", "metrics")),
     ("agents", ("fork", "instruct", "stop", "start", "restart", "disband", "grant", "rename")),
-    ("daemon and files", ("install-unit", "save", "verify", "shutdown", "completion")),
+    ("daemon and files", ("doctor", "install-unit", "save", "verify", "shutdown", "completion")),
 )
 
 

@@ -24,7 +24,7 @@ COLUMNS = (
     Column("ID", drop=2, right=True),
     Column("KIND", drop=8, least=8),
     Column("ROLE", drop=9, least=10),
-    Column("STATE", least=8),
+    Column("STATE", least=18),  # wide enough for `parked until 15:00`: an end is always shown
     Column("AGE", drop=1, right=True),
     Column("TASKS", drop=6, right=True),
     Column("OWN", drop=7, right=True),
@@ -42,12 +42,15 @@ def draw(
 ) -> list[str]:
     """The lines of the whole drawing. `since`: how many seconds ago the answer was true; ages grow meanwhile."""
     agents: Sequence[Mapping[str, Any]] = answer.get("agents") or ()
-    head = _head(answer, agents, screen)
+    at = time.time() if now is None else now
+    head = _head(answer, agents, screen) + [
+        screen.style(plain.cut(login(each, screen, at), screen.width, screen.mark), "yellow")
+        for each in answer.get("limits") or ()
+    ]
     if not agents:
         empty = "no agents: supervisorctl fork starts one, supervisorctl up those of a file"
         return [*head, screen.style(plain.cut(empty, screen.width, screen.mark), "dim")]
     rows = grown(agents, fold, screen)
-    at = time.time() if now is None else now
     cells = [_cells(row, screen, since, at) for row in rows]
     plan = layout(COLUMNS, [each for each in cells if each], screen.width)
     titles: list[Cell] = [(column.title, "dim") for column in COLUMNS]
@@ -109,7 +112,7 @@ def _cells(row: Row, screen: Screen, since: float, now: float) -> list[Cell]:
         (text("id"), "dim"),
         (text("kind"), dim),
         (text("role"), dim),
-        (state, STATE_STYLE.get(state, "")),
+        (_state(agent, state, screen, now), STATE_STYLE.get(state, "")),
         (age, dim),
         (_tasks(agent), dim),
         (show_count(tokens(agent, "own")), dim),
@@ -143,19 +146,42 @@ def _limit(agent: Mapping[str, Any]) -> Cell:
     return f"{used}% of {show_count(int(most))}", "red" if used >= 100 else "yellow" if used >= _WARN else ""
 
 
+def _state(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> str:
+    """With the end of what has one that people wait for."""
+    if state != "parked" or not agent.get("until"):
+        return state
+    sort = plain.one_line((agent.get("limit") or {}).get("sort"), ascii_only=not screen.utf8)
+    return f"{state} until {_clock(agent['until'], now, screen)}" + (f" ({sort})" if sort else "")
+
+
 def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> str:
     """What a person wants to know of it next: what it waits for, until when, or its last line."""
 
     def text(key: str) -> str:
         return plain.one_line(agent.get(key), ascii_only=not screen.utf8)
 
-    if state in {"parked", "backoff"} and agent.get("until"):
+    if state == "parked":
+        return plain.one_line((agent.get("limit") or {}).get("text"), ascii_only=not screen.utf8) or text("last")
+    if state == "backoff" and agent.get("until"):
         return f"until {_clock(agent['until'], now, screen)}" + (f": {text('last')}" if text("last") else "")
     if state == "waiting" and text("waiting_on"):
         return f"on {text('waiting_on')}" + (f": {text('last')}" if text("last") else "")
     said = text("summary") if state in {"standing", "stopped", "gone"} else ""
     verdict = text("verdict") if said else ""
     return (f"{verdict}: {said}" if verdict else said) or text("last")
+
+
+def login(stopped: Mapping[str, Any], screen: Screen, now: float | None = None) -> str:
+    """A login that takes no more for now, on one line."""
+
+    def text(value: object) -> str:
+        return plain.one_line(value, ascii_only=not screen.utf8)
+
+    kinds = ", ".join(text(kind) for kind in stopped.get("kinds") or ()) or "agents that are gone"
+    until = _clock(stopped.get("until"), time.time() if now is None else now, screen)
+    said = f": {text(stopped.get('text'))}" if stopped.get("text") else ""
+    parked = stopped.get("parked") or 0
+    return f"login of {kinds} stopped until {until} ({text(stopped.get('sort'))}), {parked} parked{said}"
 
 
 def _clock(until: object, now: float, screen: Screen) -> str:

@@ -35,6 +35,9 @@ _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 _HOME, _LINE_END, _REST, _BEGIN, _END = "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[?2026h", "\x1b[?2026l"
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _QUIT = b"qQ\x03\x04"
+_LEAVES = "q leaves"
+#: A window of no more lines than this has none to spare for that.
+_LOW = 4
 
 
 def watch(errand: Errand) -> int:
@@ -139,12 +142,14 @@ class _View:
         screen = Screen.of(sys.stdout, _without_size(self.errand.place.environ))
         screen.width -= 1  # a line that reaches the last column would lose its last sign to what clears the rest
         room = max(1, screen.height - 1)
+        said = [screen.style(_LEAVES, "dim")] if terminal.keys >= 0 and room > _LOW else []
+        room -= len(said)
         fold = Fold(everything=self.everything, rows=max(4, room - 4))
         lines = draw(self.answer, screen, fold, since=time.monotonic() - self.fetched)
         if len(lines) > room:
             hidden = len(lines) - room + 1
             lines = [*lines[: room - 1], screen.style(f"{hidden} more lines than this window has", "dim")]
-        picture = "".join(f"{line}{_LINE_END}\r\n" for line in lines)
+        picture = "".join(f"{line}{_LINE_END}\r\n" for line in (*lines, *said))
         terminal.write(_BEGIN + _HOME + picture + _REST + _END)
 
 

@@ -12,7 +12,7 @@ from supervisor.config import agents_toml
 from supervisor.core import facts, requests
 from supervisor.core.facts import Fact
 from supervisor.core.refusals import Refusal, RefusedError, refuse
-from supervisor.doors import calls, paths, wire
+from supervisor.doors import calls, forewarned, paths, wire
 from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain
 from supervisor.doors.service import Call
@@ -45,15 +45,16 @@ class Accepting:
         request = requests.Up(
             file, loaded.sha256, str(params.get("path") or ""), loaded.fleet, again=call.verb == "reload"
         )
+        warnings = await aside(lambda: forewarned.warnings(loaded.fleet, request.path))
         if params.get("plan"):
             decided = room.desk.plan(call.principal, request)
             if isinstance(decided, Refusal):
                 raise RefusedError(decided)
-            return self._came_to(room, decided, None)
+            return self._came_to(room, decided, None) | {"warnings": warnings}
         async with room.accepting:
             answer = await calls.ask(room, call.principal, request)
             await aside(lambda: _keep(room.directory / ACCEPTED, content))
-        return self._came_to(room, list(answer.facts), answer.seq)
+        return self._came_to(room, list(answer.facts), answer.seq) | {"warnings": warnings}
 
     @staticmethod
     def _came_to(room: Room, what: list[Fact], seq: int | None) -> Plain:

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from supervisor.core import facts, requests, view
-from supervisor.core.refusals import refuse
+from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
 from supervisor.doors import calls, wire
+from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, ask, find_room, target
 from supervisor.doors.service import Call
 from supervisor.kinds import fields
-from supervisor.runtime import transcript
+from supervisor.runtime import programs, transcript
 from supervisor.runtime.projects import Projects, Room
 
 
@@ -47,7 +48,9 @@ class Asks:
         named = {name: params[name] for name in _FORK if params.get(name) is not None}
         if params.get("restart") is not None and params["restart"] not in ("never", "on-failure", "always"):
             raise wire.BadParams("restart", "restart is never, on-failure or always")
-        answer = await ask(room, call.principal, requests.Fork(grant=calls.grant_of(params), **named))
+        request = requests.Fork(grant=calls.grant_of(params), **named)
+        await _present(room, call, request)
+        answer = await ask(room, call.principal, request)
         born = calls.started(answer)[0]
         node = room.project.agents[born["id"]]
         if params.get("wait"):
@@ -176,6 +179,18 @@ class Asks:
             raise refuse("state", f"{node.name} did not come up: {_why(room, node)}", field="state", held=node.state)
 
 
+async def _present(room: Room, call: Call, request: requests.Fork) -> None:
+    """Refuse the birth of an agent whose program or directory is not there. What the core refuses is its to refuse."""
+    decided, fleet = room.desk.plan(call.principal, request), room.project.fleet
+    if isinstance(decided, Refusal) or fleet is None:
+        return
+    spec = next(fact.spec for fact in decided if isinstance(fact, facts.Born))
+    missing = await aside(lambda: programs.missing(fleet, spec, room.project.path))
+    if missing is not None:
+        room.desk.refuse(call.principal, call.verb, missing.refusal())
+        raise RefusedError(missing.refusal())
+
+
 _FORK = (
     "task",
     "role",
@@ -202,7 +217,7 @@ def _why(room: Room, node: Node) -> str:
 
 
 def _restarted(node: Node, run: int) -> Callable[[], bool]:
-    return lambda: node.away or (node.run > run and node.state not in ("starting", "backoff"))
+    return lambda: node.away or ((node.run > run or node.stands) and node.state not in ("starting", "backoff"))
 
 
 def _gone(node: Node) -> Callable[[], bool]:

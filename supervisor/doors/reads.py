@@ -1,20 +1,22 @@
-"""What only looks: status, tree, usage, whoami, logs, events, config, save. It changes nothing and keeps the walls."""
+"""What only looks: status, tree, usage, metrics, whoami, logs, events, config, save. It changes nothing and keeps the
+walls."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import trio
 
 from supervisor.config import agents_toml
-from supervisor.core import save, view
+from supervisor.core import metrics, save, spending, view
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import RefusedError, refuse
 from supervisor.core.state import Node
-from supervisor.doors import feed, history, wire
+from supervisor.doors import about, feed, history, wire
 from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, find_room, target
 from supervisor.doors.changed import Changed
@@ -44,8 +46,10 @@ class Reads:
         self.table = {
             "status": self.status,
             "tree": self.tree,
+            "about": self.about,
             "whoami": self.whoami,
             "usage": self.usage,
+            "metrics": self.metrics,
             "logs": self.logs,
             "events": self.events,
             "config": self.config,
@@ -65,9 +69,9 @@ class Reads:
         if not isinstance(call.principal, Agent):
             faults += [*self._projects.faults, *_unclaimed(self._projects.containment)]
         for room in rooms:
-            faults += _garbled(room) + _unkept(room) + _unlimited(room) + _put_off(room)
+            faults += _garbled(room) + _outside(room) + _unkept(room) + _unlimited(room) + _put_off(room)
         shown = [await self._project(room) for room in rooms if room.project.file]
-        return self._about() | {"projects": shown, "faults": faults}
+        return self._about() | {"projects": shown, "limits": _stopped(rooms), "faults": faults}
 
     async def _project(self, room: Room) -> Plain:
         changed = await self._changed.since(room.project.file, room.project.sha256)
@@ -78,6 +82,11 @@ class Reads:
         room, params = self._room(call)
         branch = target(room, call.principal, params["agent"], "tree") if params.get("agent") else None
         return view.tree(room.project, call.principal, self._projects.containment.tier, time.time(), branch)
+
+    async def about(self, call: Call) -> Plain:
+        """One agent, whole."""
+        room, params = self._room(call)
+        return await about.about(room, target(room, call.principal, params["agent"], "about"))
 
     async def whoami(self, call: Call) -> Plain:
         """Who the kernel says the caller is."""
@@ -91,10 +100,23 @@ class Reads:
         return {"principal": "operator", "project": project}
 
     async def usage(self, call: Call) -> Plain:
-        """Who spent what."""
+        """Who spent what, costliest first; of today, where no other day is named."""
         room, params = self._room(call)
         branch = target(room, call.principal, params["agent"], "usage") if params.get("agent") else None
-        return view.spending(room.project, call.principal, time.time(), branch)
+        group = params.get("by") or "agent"
+        if group not in spending.BY:
+            raise wire.BadParams("by", f"by is {', '.join(spending.BY[:-1])} or {spending.BY[-1]}")
+        try:
+            since = spending.first_day(params.get("since") or "today", _today())
+        except ValueError as error:
+            raise wire.BadParams("since", str(error)) from None
+        return spending.spending(room.project, call.principal, time.time(), branch, group, since)
+
+    async def metrics(self, call: Call) -> Plain:
+        """Counts of every project, or of the one that is named, for programs that keep them over time."""
+        named = call.params.get("project")
+        rooms = [self._room(call)[0]] if named else [*self._projects.rooms.values()]
+        return {"families": metrics.families([room.project for room in rooms if room.project.file])}
 
     async def logs(self, call: Call) -> Plain:
         """What an agent printed."""
@@ -142,12 +164,18 @@ class Reads:
         return {"content": await aside(lambda: agents_toml.dump(live))}
 
 
+def _today() -> date:
+    """The local day, as the desk writes it."""
+    return date.fromisoformat(time.strftime("%Y-%m-%d"))
+
+
 def _project(room: Room) -> Plain:
     project = room.project
     return {
         "name": project.name,
         "id": room.id,
         "file": project.file,
+        "path": project.path,
         "state": "up" if project.wanted else "down",
         "agents": project.living,
         "journal": {
@@ -157,6 +185,15 @@ def _project(room: Room) -> Plain:
         },
         "refused": project.refused + room.desk.unrecorded,
     }
+
+
+def _stopped(rooms: list[Room]) -> list[Plain]:
+    """The logins that take no more for now, each once."""
+    found: dict[str, Plain] = {}
+    for room in rooms:
+        for credential, login in view.logins(room.project).items():
+            found[credential] = view.joined(found[credential], login) if credential in found else login
+    return [*found.values()]
 
 
 def _unclaimed(containment: Containment) -> list[Plain]:
@@ -175,6 +212,16 @@ def _garbled(room: Room) -> list[Plain]:
         {"at": node.since, "where": f"{node.name} ({node.id})", "what": f"{node.garbled} unreadable lines"}
         for node in room.project.agents.values()
         if node.garbled
+    ]
+
+
+def _outside(room: Room) -> list[Plain]:
+    """Who uses a model that it does not hold."""
+    return [
+        {"at": None, "where": f"{node.name} ({node.id})", "what": f"uses the model {model}, which it does not hold"}
+        for node in room.project.agents.values()
+        if node.outside and not node.away
+        for model in view.outside(room.project, node)
     ]
 
 

@@ -51,9 +51,10 @@ class Param:
 
 class Verb:
     """One method of the wire and one command of the client. `streams`: answers with notifications until the
-    caller leaves; `waits`: takes `--timeout` (wire: `timeout`, in seconds)."""
+    caller leaves; `waits`: takes `--timeout` (wire: `timeout`, in seconds); `whole`: is about machine or daemon,
+    and offers no `--project`."""
 
-    __slots__ = ("example", "name", "params", "streams", "summary", "waits")
+    __slots__ = ("example", "name", "params", "streams", "summary", "waits", "whole")
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Verb:
         *,
         streams: bool = False,
         waits: bool = False,
+        whole: bool = False,
     ) -> None:
         self.name = name
         self.summary = summary
@@ -71,6 +73,7 @@ class Verb:
         self.params = params
         self.streams = streams
         self.waits = waits
+        self.whole = whole
 
     def __repr__(self) -> str:
         return f"Verb({self.name!r})"
@@ -150,10 +153,17 @@ VERBS: tuple[Verb, ...] = (
         _EXACT,
         Param("name", "text", "the new name", positional=True, required=True),
     )),
+    Verb("about", "one agent: program, model and tools and whose word they are, conversation, files, limits, last exit",
+         "supervisorctl about lead", (_TARGET,)),
     Verb("whoami", "who the kernel says you are, who started you, what you hold", "supervisorctl whoami"),
-    Verb("usage", "who spent the tokens", "supervisorctl usage", (
+    Verb("usage", "who spent the tokens, costliest first, gone agents included",
+         "supervisorctl usage --by model --since 7d", (
         Param("agent", "agent", "only this branch", positional=True),
+        Param("by", "text", "agent (the default), branch, model, role or day"),
+        Param("since", "text", "today (the default), yesterday, 7d, 2026-11-01 or all"),
     )),
+    Verb("metrics", "counts for Prometheus and the like, as OpenMetrics text",
+         "supervisorctl metrics --textfile /var/lib/node_exporter/fleet.prom"),
     Verb("logs", "what an agent printed", "supervisorctl logs tests --follow", (
         _TARGET,
         Param("lines", "count", "how many of the last lines (default 40)", flag="-n"),
@@ -169,7 +179,7 @@ VERBS: tuple[Verb, ...] = (
         Param("file", "path", "the file to write; an existing one is kept", positional=True, required=True),
     )),
     Verb("shutdown", "stop the daemon; what is wanted runs again at its next start",
-         "supervisorctl shutdown", (_PLAN,), waits=True),
+         "supervisorctl shutdown", (_PLAN,), waits=True, whole=True),
 )  # fmt: skip
 
 METHODS: dict[str, Verb] = {verb.name: verb for verb in VERBS}

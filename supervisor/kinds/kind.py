@@ -19,10 +19,12 @@ HEAD = 4096
 
 @frozen
 class Launch:
-    """What the shell is asked to start. `env` is added to the run's environment."""
+    """What the shell is asked to start. `env` is added to the run's environment. `files`, by name and text, are written
+    into the seat's home before: what a program takes from a file alone."""
 
     argv: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
 
 
 @frozen
@@ -39,7 +41,8 @@ class Seat:
     """Who a run is, for its program: what `whoami` answers, as plain values, and where its conversation is kept.
 
     `session` is the conversation's id ("" for a first run of a kind that names its own), `resume` says that it
-    exists already, `home` is a private directory of the agent that outlives its runs (absolute path)."""
+    exists already, `home` is a private directory of the agent that outlives its runs (absolute path). `instructions` is
+    the text of the file that `spec.instructions` names, as it is at this start."""
 
     agent: str
     run: int
@@ -49,6 +52,9 @@ class Seat:
     home: str
     spec: Spec
     tools: tuple[str, ...] | None = None
+    #: its program does one task and ends
+    once: bool = False
+    instructions: str = ""
 
 
 def garbled(seat: Seat, size: int, why: str) -> Garbled:

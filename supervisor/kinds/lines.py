@@ -13,7 +13,7 @@ from typing import cast
 from supervisor.core.facts import Blocked, Fact, Input, Outcome, Read, Ready, Said, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report, Scope, Usage
 from supervisor.core.spec import KindSpec
-from supervisor.kinds import fields
+from supervisor.kinds import fields, lines_limits
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Launch, Reader, Reopening, Seat, garbled, too_long
 
@@ -86,7 +86,7 @@ class LinesConversation:
 
     @property
     def finished(self) -> bool:
-        return False
+        return self._seat.once and self._introduced
 
     def answer(self, prompt: str, *, allow: bool) -> None:
         """Status lines know no prompts: a question is answered by a text."""
@@ -215,6 +215,7 @@ _READERS: dict[str, Callable[[LinesConversation, dict[str, object]], list[Fact]]
     "turn": LinesConversation._read_turn,
     "done": LinesConversation._read_done,
     "blocked": LinesConversation._read_blocked,
+    "limited": lambda talk, said: lines_limits.read(talk._seat, said),
 }
 
 
@@ -248,7 +249,7 @@ class Lines:
     mark = b'"fleet"'
     once = False
     env: tuple[str, ...] = ("*",)
-    credential: tuple[str, ...] = ()
+    credential: tuple[str, ...] = ("FLEET_LOGIN",)
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         return Launch(kind.command, environment(seat))

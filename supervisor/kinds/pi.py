@@ -30,10 +30,14 @@ class Pi:
         return PiConversation(seat)
 
     def recorded(self, seat: Seat) -> Reader:
-        return PiConversation(seat)
+        """Both modes print the same events; `--mode json` begins with the session."""
+        return PiConversation(seat, recorded=True)
 
     def unenforced(self, seat: Seat) -> tuple[str, ...]:
-        return ()
+        told = ["`paths` and `env`: its tools see what the person sees"]
+        if seat.tools is None or "bash" in seat.tools:
+            told.append("with `bash` it runs whatever the person could: what else is missing, commands can do")
+        return (*told, "a model that an extension of pi's changes to")
 
     def reopen(self, kind: KindSpec, seat: Seat) -> Reopening:
         argv = (*(kind.command or ("pi",)), "--session-id", seat.session) if seat.session else ()

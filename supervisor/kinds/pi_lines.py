@@ -50,7 +50,7 @@ def model(state: object) -> str:
     return "/".join(fields.words(state, key) for key in ("provider", "id") if key in state)
 
 
-def call(holder: Mapping[str, object], name: str) -> Report | None:
+def call(holder: Mapping[str, object], named: str) -> Report | None:
     """One model call; None where it failed or was cut before its provider told a number."""
     usage = member(holder, "usage")
     cost = usage.get("cost")
@@ -65,13 +65,18 @@ def call(holder: Mapping[str, object], name: str) -> Report | None:
     )
     if not booked.tokens:
         return None
-    named = "/".join(fields.words(holder, key) for key in ("provider", "model") if key in holder)
-    return Report("call", booked, id=fields.clip(name, fields.LAST), model=named)
+    model = "/".join(fields.words(holder, key) for key in ("provider", "model") if key in holder)
+    return Report("call", booked, id=fields.clip(named, fields.LAST), model=model)
 
 
 def answer(message: Mapping[str, object]) -> Report | None:
     """The model call that gave an assistant's message, wherever that stands."""
-    return call(message, f"{message.get('timestamp')}:{message.get('responseId', '')}")
+    return call(message, name(message))
+
+
+def name(message: Mapping[str, object]) -> str:
+    """What tells an assistant's message from all others."""
+    return f"{message.get('timestamp')}:{message.get('responseId', '')}"
 
 
 def remembered(conversation: Mapping[str, object]) -> tuple[Report, ...]:
@@ -110,9 +115,10 @@ def shown(given: object) -> str:
 
 
 def tools(granted: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The options that leave pi these tools and no others; a right not named is pi's own default."""
+    """The options that leave pi these tools and no others; a right not named is pi's own default. The person's MCP
+    servers are loaded only where one of their tools is named."""
     if granted is None:
-        return ()
+        return ("--no-mcp",)
     own = [TOOLS.get(name) or (found[1] if (found := _OWN_TOOL.fullmatch(name)) else "") for name in granted]
     named = list(dict.fromkeys(name for name in own if name))
     if not named:

@@ -1,17 +1,18 @@
 """The dialogue with one pi in RPC mode, JSON lines both ways.
 
-It must book a model call once, from the line that ends it: pi repeats the same usage in four other kinds of line."""
+A text that pi has not begun with is never lost in silence: it is given again, or said to be dropped."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 
-from supervisor.core.facts import Blocked, Fact, Input, Outcome, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
-from supervisor.core.ledger import Report, Usage
-from supervisor.kinds import fields, pi_lines
+from supervisor.core.facts import Blocked, Fact, Input, Limited, Outcome, Read, Ready, Spoke, TurnEnded, TurnStarted
+from supervisor.kinds import fields, limits, pi_dialogs, pi_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
+from supervisor.kinds.pi_books import Books
+from supervisor.kinds.pi_dialogs import Dialog
 
 _SYSTEM = b'{"type":"message_end","message":{"role":"system"'
 _ANSWER = b'{"type":"message_end","message":{"role":"assistant"'
@@ -26,17 +27,21 @@ _COMPACTING = "compaction is in progress"
 
 
 class PiConversation:
-    """One run's dialogue with pi."""
+    """One run's dialogue with pi. A `recorded` one knows no command of its own."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: Seat, *, recorded: bool = False) -> None:
         self._seat = seat
+        self._recorded = recorded
+        self._books = Books(seat)
         self._number = 0
         self._queue: list[bytes] = []
         #: texts that pi has not yet answered for, by the id of their command
         self._sent: dict[str, tuple[str, list[str]]] = {}
         #: texts that wait for the end of a compaction
         self._held: list[tuple[str, list[str]]] = []
-        self._dialogs: set[str] = set()
+        self._dialogs: dict[str, Dialog] = {}
+        #: said at the next line: what a text of ours answered
+        self._answers: list[Fact] = []
         self._ready = self._running = self._settled = self._cut = self._compacting = False
         self._stop = self._text = self._error = self._refused = ""
 
@@ -52,14 +57,16 @@ class PiConversation:
 
     def read(self, line: bytes) -> list[Fact]:
         kind = pi_lines.kind(line)
+        self._books.line(kind)
+        answers, self._answers = self._answers, []
         if kind and (kind not in _READERS or line.startswith(_SYSTEM)):
-            return []
+            return answers
         try:
             said = fields.decode(line)
             reader = _READERS.get(fields.words(said, "type"))
-            return reader(self, said) if reader else []
+            return answers + reader(self, said) if reader else answers
         except LineError as error:
-            return [garbled(self._seat, len(line), str(error))]
+            return [*answers, garbled(self._seat, len(line), str(error))]
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         """The messages of a whole run stand in one line at its end, each of which had its own before."""
@@ -72,15 +79,24 @@ class PiConversation:
         return [too_long(self._seat, size)]
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
-        """All texts are one prompt, in their order: a prompt for each would cost a model call for each."""
+        """All texts are one prompt, in their order: a prompt for each would cost a model call for each. What answers a
+        question that waits goes no other way."""
         texts = [_AGAIN + item.text if item.again else item.text for item in inputs]
+        names = [item.id for item in inputs]
+        text = "\n\n".join([words, *texts] if words else texts)
+        for dialog in self._dialogs.values() if texts else ():
+            if (reply := pi_dialogs.told(dialog, text)) is not None:
+                del self._dialogs[dialog.name]
+                self._say(reply)
+                self._answers.append(Read(self._seat.agent, self._seat.run, tuple(names)))
+                return
         if texts:
-            self._prompt("\n\n".join([words, *texts] if words else texts), [item.id for item in inputs])
+            self._prompt(text, names)
 
     def interrupt(self) -> None:
         """An abort alone would go on with what is queued."""
-        for dialog in sorted(self._dialogs):
-            self._say({"type": "extension_ui_response", "id": dialog, "cancelled": True})
+        for dialog in self._dialogs.values():
+            self._say(pi_dialogs.cancelled(dialog))
         self._dialogs.clear()
         if self._running or self._sent:
             self._cut = True
@@ -93,15 +109,17 @@ class PiConversation:
 
     def answer(self, prompt: str, *, allow: bool) -> None:
         """A dialog of an extension, by its id."""
-        if prompt in self._dialogs:
-            self._dialogs.discard(prompt)
-            self._say({"type": "extension_ui_response", "id": prompt, "confirmed": allow, "cancelled": not allow})
+        dialog = self._dialogs.get(prompt)
+        if dialog is not None and dialog.prompt:
+            del self._dialogs[prompt]
+            self._say(pi_dialogs.decided(dialog, allow=allow))
 
     def close(self) -> None:
         """pi leaves in order when its stdin ends, and ends its tools before."""
 
     def ended(self) -> list[Fact]:
-        return []
+        answers, self._answers = self._answers, []
+        return answers + self._books.ended(running=self._running)
 
     def outgoing(self) -> bytes:
         queued, self._queue = b"".join(self._queue), []
@@ -147,24 +165,12 @@ class PiConversation:
         role = fields.words(message, "role")
         if role != "assistant":
             # A tool that asked a model itself tells what it used; no other line of pi books that.
-            return self._spent(message, f"tool:{message.get('toolCallId')}") if "usage" in message else []
-        stop, error = fields.words(message, "stopReason"), fields.words(message, "errorMessage")
+            return self._books.spent(message, f"tool:{message.get('toolCallId')}") if "usage" in message else []
         text = pi_lines.text(message)
-        facts = self._book(pi_lines.answer(message))
-        self._stop, self._error, self._text = stop, error, text or self._text
+        facts = self._books.answer(message)
+        self._stop, self._error = fields.words(message, "stopReason"), fields.words(message, "errorMessage")
+        self._text = text or self._text
         return facts + self._spoke(text)
-
-    def _spent(self, holder: Mapping[str, object], name: str) -> list[Fact]:
-        return self._book(pi_lines.call(holder, name))
-
-    def _book(self, *reports: Report | None) -> list[Fact]:
-        told = tuple(report for report in reports if report is not None)
-        return [Spent(self._seat.agent, self._seat.run, told)] if told else []
-
-    def _entry(self, said: dict[str, object]) -> list[Fact]:
-        """What pi asked of a model by itself, such as to keep a prompt cached, stands in no message."""
-        entry = pi_lines.member(said, "entry")
-        return self._spent(entry, f"entry:{entry.get('id')}") if entry.get("type") == "usage" else []
 
     def _show(self, said: dict[str, object]) -> list[Fact]:
         return self._spoke(pi_lines.told(said))
@@ -176,11 +182,7 @@ class PiConversation:
     def _compaction_end(self, said: dict[str, object]) -> list[Fact]:
         self._compacting = False
         self._release()
-        result = said.get("result")
-        if isinstance(result, dict) and isinstance(result.get("usage"), dict):
-            name = f"compaction:{result.get('firstKeptEntryId')}:{result.get('tokensBefore')}"
-            return self._spent(result, name)
-        return []
+        return self._books.compacted(said)
 
     def _release(self) -> None:
         held, self._held = self._held, []
@@ -204,21 +206,28 @@ class PiConversation:
             outcome = "aborted"
         elif error or self._stop == "error":
             outcome, error = "error", error or "the model call failed"
-        ended = TurnEnded(self._seat.agent, self._seat.run, outcome, text=self._text, error=error)
+        facts: list[Fact] = []
+        if outcome == "error" and (sort := limits.sort(error)) is not None:
+            facts.append(Limited(self._seat.agent, self._seat.run, sort, None, error))
+        facts.append(TurnEnded(self._seat.agent, self._seat.run, outcome, text=self._text, error=error))
         self._running = self._settled = self._cut = False
         self._stop = self._text = self._error = self._refused = ""
-        return [ended]
+        return facts
 
     def _dialog(self, said: dict[str, object]) -> list[Fact]:
-        method = fields.words(said, "method")
-        shown = " ".join(filter(None, (fields.words(said, "title"), fields.words(said, "message"))))
-        if method == "notify":
-            return self._spoke(shown)
-        if method not in {"select", "confirm", "input", "editor"}:
+        dialog = pi_dialogs.asked(said)
+        if dialog is None:
+            return self._spoke(pi_dialogs.shown(said)) if said.get("method") == "notify" else []
+        self._dialogs[dialog.name] = dialog
+        question, prompt = dialog.question, dialog.prompt
+        return [Blocked(self._seat.agent, self._seat.run, on="person", question=question, prompt=prompt)]
+
+    def _session(self, said: dict[str, object]) -> list[Fact]:
+        """The head of what `pi --mode json` prints, which answers no command."""
+        if self._ready:
             return []
-        if "timeout" not in said:  # pi answers those with one itself
-            self._dialogs.add(fields.words(said, "id"))
-        return [Blocked(self._seat.agent, self._seat.run, on="person", question=shown)]
+        self._ready = True
+        return [Ready(self._seat.agent, self._seat.run, session=fields.words(said, "id"))]
 
     def _spoke(self, text: str) -> list[Fact]:
         last = fields.last_line(text)
@@ -244,10 +253,9 @@ class PiConversation:
                 self._command("get_messages")
             return [Ready(self._seat.agent, self._seat.run, session=session, model=model, fresh=fresh, tells=True)]
         if command == "get_messages":
-            return self._book(*pi_lines.remembered(data))
+            return self._books.book(*pi_lines.remembered(data))
         if command == "get_session_stats":
-            percent = pi_lines.context(data.get("contextUsage"))
-            return self._book(Report("call", Usage(), context=percent) if percent is not None else None)
+            return self._books.context(data)
         if command == "clear_queue":
             dropped = len(self._held) + sum(len(part) for part in data.values() if isinstance(part, list))
             self._held.clear()
@@ -257,6 +265,9 @@ class PiConversation:
     def _answered(self, said: dict[str, object], *, good: bool) -> list[Fact]:
         sent = self._sent.pop(fields.words(said, "id"), None)
         if sent is None:
+            if self._recorded and not good and not self._running:
+                self._refused = fields.words(said, "error")
+                return self._end()
             return []
         if good:
             data = said.get("data")
@@ -275,9 +286,10 @@ class PiConversation:
 
 _READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] = {
     "response": PiConversation._response,
+    "session": PiConversation._session,
     "agent_start": PiConversation._agent_start,
     "message_end": PiConversation._message_end,
-    "entry_appended": PiConversation._entry,
+    "entry_appended": lambda talk, said: talk._books.entry(said),
     "compaction_start": PiConversation._compaction_start,
     "compaction_end": PiConversation._compaction_end,
     "agent_settled": PiConversation._agent_settled,

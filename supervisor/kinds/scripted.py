@@ -20,11 +20,12 @@ class Scripted:
     mark = b'"fleet"'
     once = False
     env: tuple[str, ...] = ("*",)
-    credential: tuple[str, ...] = ()
+    credential: tuple[str, ...] = ("FLEET_LOGIN",)
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         argv = kind.command or (sys.executable, "-I", "-S", PROGRAM)
-        return Launch(argv, (*environment(seat), ("FLEET_INSTRUCTIONS", seat.spec.instructions)))
+        told = (("FLEET_INSTRUCTIONS", seat.spec.instructions), ("FLEET_ONCE", "1" if seat.once else ""))
+        return Launch(argv, (*environment(seat), *told))
 
     def recorded(self, seat: Seat) -> Reader:
         return LinesConversation(seat)

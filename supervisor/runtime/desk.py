@@ -162,7 +162,8 @@ class Desk:
             forks.popleft()
         if forks is not None and not forks:
             del self._forks[instance]
-        return Stamp(time.time(), self._next_agent(), len(forks or ()), random.random())  # noqa: S311  # jitter, no secret
+        chance = random.random()  # noqa: S311  # jitter, no secret
+        return Stamp(time.time(), self._next_agent(), len(forks or ()), chance, time.strftime("%Y-%m-%d"))
 
     def _refuse(self, by: str, verb: str, refusal: Refusal) -> Answer:
         fact = self._refusals.take(by, verb, refusal)

@@ -1,13 +1,18 @@
-"""The environment a run starts with: the daemon's own, less what was meant for the daemon alone, plus what is given."""
+"""The environment a run starts with: a base that every program needs, what its kind needs of the person's, and what is
+given. Another program's keys and what was meant for the daemon alone are never in it."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from attrs import frozen
+
+from supervisor.core.private import looks_secret
 from supervisor.core.rights import covers
+from supervisor.kinds.kind import Kind
 
 #: Meant for the daemon by whoever started it; an agent that had them would speak for the daemon.
 NOT_PASSED = frozenset(
@@ -15,30 +20,81 @@ NOT_PASSED = frozenset(
     | {"INVOCATION_ID", "JOURNAL_STREAM", "FLEET_AGENT", "SUPERVISORD_READY_FD", "MAINPID", "MANAGERPID"}
     | {"SYSTEMD_EXEC_PID", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "FDSTORE", "CREDENTIALS_DIRECTORY"}
 )
-#: What a program needs to be a program; passed even where the grant's `env` names nothing.
-BASE = frozenset(
-    {"HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "PATH", "PWD"}
-    | {"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"}
+#: What a program needs to be a program and to reach the network; passed even where the grant's `env` names nothing.
+BASE = (
+    *("HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*"),
+    *("TERM", "COLORTERM", "NO_COLOR"),
+    *("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "FLEET_SOCKET"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
 )
+#: What work in a shell finds its tools, its keyring and its ssh agent by; passed where the right `env` is not named.
+ORDINARY = (
+    *("SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "GPG_TTY", "EDITOR", "VISUAL", "PAGER"),
+    *("GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "GIT_SSL_CAINFO"),
+    *("NODE_OPTIONS", "NODE_COMPILE_CACHE", "NODE_DISABLE_COMPILE_CACHE"),
+    *("JAVA_HOME", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT", "VIRTUAL_ENV", "CONDA_*"),
+)
+#: A kind that says that it needs this needs what a person's own script does: everything that is nobody else's.
+EVERYTHING = "*"
 LARGEST_FILE = 1 << 20
 
 
+@frozen
+class Needs:
+    """What a kind is passed without anybody naming it: what matches `wanted`, less the secrets that match `others`."""
+
+    wanted: tuple[str, ...]
+    others: tuple[str, ...] = ()
+
+    def passes(self, name: str) -> bool:
+        """Whether this variable is among it."""
+        return matches(name, self.wanted) and not (matches(name, self.others) and looks_secret(name))
+
+
+def needs(kind: Kind, kinds: Iterable[Kind]) -> Needs:
+    """Of a kind that knows its names, these. Of one that asks for everything, a person's own program, all but the
+    secrets that other programs call their own."""
+    if EVERYTHING not in kind.env:
+        return Needs(kind.env)
+    others = {name for other in kinds for name in (*other.env, *other.credential)}
+    return Needs(kind.env, tuple(sorted(others - {*kind.env, *kind.credential, EVERYTHING})))
+
+
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Whether a variable is one of these; a `*` at an end of a pattern is any rest."""
+    return any(_match(name, pattern) for pattern in patterns)
+
+
+def _match(name: str, pattern: str) -> bool:
+    if pattern.endswith("*"):
+        return name.startswith(pattern[:-1])
+    if pattern.startswith("*"):
+        return name.endswith(pattern[1:])
+    return name == pattern
+
+
 def build(
-    inherited: Mapping[str, str], allowed: tuple[str, ...] | None, given: Mapping[str, str], path: str, tools: str
+    inherited: Mapping[str, str],
+    allowed: tuple[str, ...] | None,
+    needed: Needs,
+    given: Mapping[str, str],
+    path: str,
+    tools: str,
 ) -> dict[str, str]:
-    """`allowed` is the grant's `env` (None: everything); `given` wins over what is inherited; `tools` is the
-    directory that leads PATH, so that `supervisorctl` is found."""
-    passed = {
-        name: value
-        for name, value in inherited.items()
-        if name not in NOT_PASSED
-        and (
-            allowed is None
-            or name in BASE
-            or name.startswith("LC_")
-            or any(covers("env", have, name) for have in allowed)
-        )
-    }
+    """`allowed` is the grant's `env`: exactly that beside the base, or, where the right is not named (None), what the
+    kind needs (`needs`). `given` wins over what is inherited; `tools` is the directory that leads PATH, so that
+    `supervisorctl` is found."""
+    passed = {}
+    for name, value in inherited.items():
+        if name in NOT_PASSED:
+            continue
+        if allowed is not None:
+            right = any(covers("env", have, name) for have in allowed)
+        else:
+            right = matches(name, ORDINARY) or needed.passes(name)
+        if right or matches(name, BASE):
+            passed[name] = value
     passed.update(given)
     passed["PATH"] = os.pathsep.join([tools, given.get("PATH") or path or inherited.get("PATH") or os.defpath])
     return passed

@@ -3,15 +3,18 @@ once. It keeps the order in which things were said, and nothing is left behind w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from datetime import UTC, tzinfo
 
 import trio
 from attrs import define, evolve, field
 
 from supervisor.core import budgets
-from supervisor.core.facts import Fact, Garbled, Spent, Spoke
+from supervisor.core.facts import Fact, Garbled, Limited, Spent, Spoke
 from supervisor.core.ledger import ZERO, Report, Usage, joined
 from supervisor.core.state import Project
+from supervisor.kinds.until import until
 from supervisor.runtime.allowance import Allowance
 from supervisor.runtime.desk import Desk
 
@@ -31,12 +34,15 @@ REPORTS = 256
 @define
 class Heard:
     """One run's gathering. `later(delay, call)` calls back after so many seconds, while the run lasts; `complain` tells
-    people what is wrong with the program."""
+    people what is wrong with the program; `price` fills in a cost that a report does not say, before it is a fact;
+    `zone` is that of its times."""
 
     desk: Desk
     agent: str
     later: Callable[[float, Callable[[], None]], None]
     complain: Callable[[str], None]
+    price: Callable[[Report], Report] = lambda report: report
+    zone: tzinfo = UTC
     _allowance: Allowance = field(factory=lambda: Allowance(BURST, RATE))
     _spent: list[Report] = field(factory=list)
     _spent_of: Spent | None = None
@@ -63,6 +69,9 @@ class Heard:
                     self._wait(LINE_WAIT)
                 case Spent():
                     self._spend(fact)
+                case Limited(until=None):
+                    # A fact says when; what the program wrote may mean another time where the journal is read.
+                    self.flush(evolve(fact, until=until(fact.text, time.time(), self.zone)))
                 case _:
                     self.flush(fact)
 
@@ -82,8 +91,9 @@ class Heard:
         return self._allowance.wait
 
     def _spend(self, fact: Spent) -> None:
-        self._spent_of = fact
-        for report in fact.reports:
+        known = self._spent_of
+        self._spent_of = fact if known is None else evolve(fact, incomplete=known.incomplete + fact.incomplete)
+        for report in map(self.price, fact.reports):
             same = joined(self._spent[-1], report) if self._spent else None
             if same is not None:
                 self._sum += same.usage.beyond(self._spent[-1].usage)

@@ -42,6 +42,7 @@ class Host:
         self._run_scope = trio.CancelScope()
         self._unwanted = 0  # runs up to this number are to end
         self._born = trio.current_time() - node.lasted  # when its wall time began, less what it stood still
+        self._stood = trio.current_time()  # since when it stands by without a process
         self.childless = trio.Event()
         if parent is not None:
             parent.children.add(self)
@@ -72,6 +73,9 @@ class Host:
     def rerun(self, run: int) -> None:
         """End this run, even if it is yet to begin; the children stay."""
         self._unwanted = run
+        self._end_of(run)
+
+    def _end_of(self, run: int) -> None:
         if self.run is not None and self.run.number == run:
             self.clock = self.clock or Clock(trio.current_time(), self.node.spec.stop_grace, 1)
             self._run_scope.cancel()
@@ -81,10 +85,13 @@ class Host:
         if self.run is not None:
             self.run.hand(inputs, words)
 
-    def interrupt(self) -> None:
-        """Cut the running turn, where the kind can."""
-        if self.run is not None:
+    def interrupt(self, run: int) -> None:
+        """Cut this run's turn, where the kind can. A program that does one task and ends has had the end of its stdin:
+        its process is ended."""
+        if self.run is not None and self.run.number == run:
             self.run.interrupt()
+            if self.run.once:
+                self._end_of(run)
 
     def close(self) -> None:
         """Leave: the branch ends, deepest first, on one clock. What is ending already, on a clock of its own, may not
@@ -188,21 +195,27 @@ class Host:
 
     async def _one(self, fact: Starting) -> None:
         self.clock, self._run_scope = None, trio.CancelScope()
-        await self.house.starts.take(self.agent, fact.run)
+        login = self.house.credential(self.node)
+        await self.house.logins.starts.take(self.agent, fact.run, login)
         try:
             async with self.house.spawning:
                 cell = self.place()
                 if not self._awaited(fact):
                     return
+                if self.house.parks.holds(self.node, login):
+                    self._observe(Unstarted(self.agent, fact.run, "its login takes no more for now", login))
+                    return
                 if fact.run <= self._unwanted:
                     self._unstarted(fact, "restarted before it began")
                     return
                 self.run = self.house.spawn(self.node, cell, fact, self.after)
+                if self.node.talk.once:
+                    self.run.stood = trio.current_time() - self._stood
         except OSError as error:
             self._unstarted(fact, self.house.unspawned(error, self.node))
         finally:
             if self.run is None:
-                self.house.starts.free(self.agent, fact.run)
+                self.house.logins.starts.free(self.agent, fact.run)
         if self.run is not None:
             await self._watch(self.run)
 
@@ -215,13 +228,13 @@ class Host:
                 try:
                     with self._run_scope:
                         run.open()
-                        await run.left()
+                        await run.left(self.node.spec.stop_grace)
                 finally:
                     with trio.CancelScope(shield=True):
                         await self._end(run)
         finally:
             self.house.ended(run)
-            self.run = None
+            self.run, self._stood = None, trio.current_time()
 
     async def _broken(self, fact: Starting, error: Exception) -> None:
         """A fault of ours: the run ends whatever its state, and what follows is the core's."""

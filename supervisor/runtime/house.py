@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import trio
 
-from supervisor.core import facts, rights, words
+from supervisor.core import facts, words
 from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
-from supervisor.core.spec import KindSpec
 from supervisor.core.state import Node
-from supervisor.kinds.kind import Launch, Seat
-from supervisor.kinds.table import KINDS
-from supervisor.runtime import environment, points
+from supervisor.runtime import points, pricing, seating
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.host import Host
+from supervisor.runtime.logins import Logins
+from supervisor.runtime.parks import Parks
 from supervisor.runtime.places import Places
 from supervisor.runtime.run import Run
-from supervisor.runtime.starts import Starts
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Transcript
+from supervisor.runtime.zone import zone
 
 #: What an agent printed, in its home.
 TRANSCRIPT = "transcript.jsonl"
@@ -57,6 +55,7 @@ class House:
         nursery: trio.Nursery,
         fault: Callable[[str, BaseException | str], None],
         runs: dict[tuple[int, int], Agent],
+        logins: Logins,
     ) -> None:
         self.directory = directory
         self.instance = instance
@@ -66,8 +65,9 @@ class House:
         self._printed: dict[str, Printed] = {}
         #: one spawn in a turn of the loop: a fleet that starts does not hold up who asks for its status
         self.spawning = trio.Lock()
-        self.starts = Starts()
-        self._closing = False
+        self.logins = logins
+        self.parks = Parks(self)
+        self.closing = False
         self._empty = trio.Event()
         #: the leaders of all living runs, by (pid, start): what names a caller
         self.runs = runs
@@ -88,6 +88,8 @@ class House:
         match fact:
             case facts.Starting():
                 self._start(fact)
+            case facts.Stood():
+                self._stand(fact)
             case facts.Handed():
                 self._hand(fact)
             case facts.Leaving():
@@ -99,11 +101,13 @@ class House:
                     host.rerun(fact.run)
             case facts.Interrupted():
                 if (host := self.hosts.get(fact.agent)) is not None:
-                    host.interrupt()
+                    host.interrupt(fact.run)
             case facts.BackedOff():
                 self._back_off(fact)
-            case facts.Ready() | facts.Exited() | facts.Unstarted():
-                self.starts.free(fact.agent, fact.run)
+            case facts.Exited() | facts.Unstarted():
+                self.logins.starts.free(fact.agent, fact.run)
+            case facts.Ready() | facts.Parked() | facts.Tripped() | facts.Mended() | facts.Opened():
+                self.parks.act(fact)
             case facts.Respecified():
                 if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
                     host.cell.limit(fact.spec.resources)
@@ -117,24 +121,36 @@ class House:
         node = self.desk.project.agents.get(fact.agent)
         if node is None or node.run != fact.run:
             return
-        if self._closing:
+        if self.closing:
             self.desk.observe(facts.Unstarted(fact.agent, fact.run, "the daemon leaves"))
             return
-        host = self.hosts.get(fact.agent)
-        if host is not None and not host.closing():
+        host = self.settle_in(node)
+        if host is None:
+            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
+        else:
             host.start(fact)
-            return
+
+    def _stand(self, fact: facts.Stood) -> None:
+        """Its host is there without a run, so that others may be started under it."""
+        node = self.desk.project.agents.get(fact.agent)
+        if node is not None and node.stands and not self.closing:
+            self.settle_in(node)
+
+    def settle_in(self, node: Node) -> Host | None:
+        """The agent's host, a new one where it has none; None where its parent has left."""
+        host = self.hosts.get(node.id)
+        if host is not None and not host.closing():
+            return host
         parent = self.hosts.get(node.parent) if node.parent is not None else None
         if node.parent is not None and (parent is None or parent.closing()):
-            self.desk.observe(facts.Unstarted(fact.agent, fact.run, "its parent has left"))
-            return
+            return None
         new = Host(self, node, parent, host.done if host is not None else None)
-        new.start(fact)
-        self.hosts[fact.agent] = new
+        self.hosts[node.id] = new
         if parent is not None:
             parent.adopt(new)
         else:
             self._nursery.start_soon(new.live, name=f"host of {new.agent}")
+        return new
 
     def _hand(self, fact: facts.Handed) -> None:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
@@ -159,33 +175,22 @@ class House:
     def spawn(self, node: Node, cell: Cell, fact: Starting, later: Callable[[float, Callable[[], None]], None]) -> Run:
         """Start a run's process. Raises OSError with everything undone."""
         self.places.check(node.name)
-        project, spec = self.desk.project, node.spec
-        kind = self._kind(spec.kind)
-        home = self.home(node.id)
-        tools = rights.effective(project, node, "tools")
-        seat = Seat(
-            node.id,
-            fact.run,
-            node.name,
-            node.session,
-            fact.resume,
-            str(home),
-            spec,
-            tools if isinstance(tools, tuple) else None,
-        )
-        program = KINDS[kind.protocol]
+        project, home = self.desk.project, self.home(node.id)
         # All that can fail comes before the process is there.
-        launch, talk = program.launch(kind, seat), program.converse(seat)
+        made = seating.prepare(
+            project, node, fact, home, instance=self.instance, tools=self._tools, key=self.logins.key
+        )
+        talk = made.program.converse(made.seat)
         printed = self.printed(node.id)
         stderr = Stderr(printed.stderr)
-        cell.limit(spec.resources)
+        cell.limit(node.spec.resources)
         points.reach("spawning")
         try:
             process = cell.spawn(
-                launch.argv,
-                cwd=spec.directory or str(home),
-                env=self._environment(node, launch),
-                stdio=kind.stdio,
+                made.launch.argv,
+                cwd=node.spec.directory or str(home),
+                env=made.environment,
+                stdio=made.kind.stdio,
                 stderr=stderr.fd,
                 run=fact.run,
             )
@@ -194,28 +199,26 @@ class House:
             raise
         points.reach("spawned")
         self.runs[process.pid, process.start] = Agent(project.id, node.id, fact.run)
-        self.desk.observe(facts.Started(node.id, fact.run, process.pid, process.start))
-        heard = Heard(self.desk, node.id, later, lambda what: self.fault(f"{node.name} ({node.id})", what))
-        return Run(node.id, fact.run, process, cell, program, talk, printed.stdout, stderr, heard)
-
-    def _kind(self, name: str) -> KindSpec:
-        fleet = self.desk.project.fleet
-        kind = next((kind for kind in fleet.kinds if kind.name == name), None) if fleet is not None else None
-        if kind is None or kind.protocol not in KINDS:
-            raise FileNotFoundError(f"the kind {name!r} is not declared any more")
-        return kind
-
-    def _environment(self, node: Node, launch: Launch) -> dict[str, str]:
-        project = self.desk.project
-        allowed = rights.effective(project, node, "env")
-        given = dict(launch.env) | dict(node.spec.env)
-        if node.spec.env_file:
-            given |= environment.read_file(node.spec.env_file)
-        built = environment.build(
-            os.environ, allowed if isinstance(allowed, tuple) else None, given, project.path, self._tools
+        self.desk.observe(made.started(process.pid, process.start))
+        where = f"{node.name} ({node.id})"
+        heard = Heard(
+            self.desk,
+            node.id,
+            later,
+            lambda what: self.fault(where, what),
+            pricing.estimator(made.kind.protocol, lambda: node.model),
+            zone(made.environment.get("TZ", "")),
         )
-        built["FLEET_AGENT"] = f"{self.instance}:{node.id}"
-        return built
+        return Run(
+            node.id, fact.run, process, cell, made.program, talk, printed.stdout, stderr, heard, once=made.kind.once
+        )
+
+    def credential(self, node: Node) -> str:
+        """The login that the agent's program would have; "" where that cannot be told, or only once it is tried."""
+        try:
+            return seating.login(self.desk.project, node, tools=self._tools, key=self.logins.key)
+        except OSError:
+            return ""
 
     def home(self, agent: str) -> Path:
         """The agent's own directory, made where it is missing."""
@@ -258,13 +261,13 @@ class House:
             del self.hosts[host.agent]
             if (printed := self._printed.pop(host.agent, None)) is not None:
                 printed.close()
-        if self._closing and not self.hosts:
+        if self.closing and not self.hosts:
             self._empty.set()
 
     async def close(self) -> None:
         """End every run in order; what is wanted stays wanted. What was decided before this and is to start only now,
         does not."""
-        self._closing = True
+        self.closing = True
         for host in list(self.hosts.values()):
             if host.parent is None and not host.closing():
                 host.close()

@@ -19,11 +19,15 @@ from supervisor.core import facts
 from supervisor.core.authority import Agent
 from supervisor.core.refusals import Refusal, refuse
 from supervisor.core.state import Project
+from supervisor.runtime import credential
+from supervisor.runtime.breakers import Breakers
 from supervisor.runtime.containment.cell import Containment
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.house import House
 from supervisor.runtime.journal.journal import Journal
 from supervisor.runtime.journal.recent import MOST
+from supervisor.runtime.logins import Logins
+from supervisor.runtime.starts import Starts
 
 #: Below this many free bytes on the state directory's disk no new work is taken (DESIGN 10).
 LOW_DISK = 32 * 1024 * 1024
@@ -60,6 +64,8 @@ class Projects:
         self.faults: deque[dict[str, Any]] = deque(maxlen=FAULTS)
         self.containment = containment
         self.instance = instance
+        self.breakers = Breakers(self.rooms.values())
+        self._logins = Logins(credential.load(state), Starts(), self.breakers)
         self._tools = tools
         self._nursery = nursery
 
@@ -87,14 +93,18 @@ class Projects:
         directory = self.state / project_id
         journal, past, cut = Journal.open(directory, project_id)
         project = past.project()
-        house = House(directory, self.instance, self.containment, self._tools, self._nursery, self.fault, self.runs)
+        house = House(
+            directory, self.instance, self.containment, self._tools, self._nursery, self.fault, self.runs, self._logins
+        )
         house.desk = desk = Desk(project, journal, house.act, self._next_agent, self._room_to_work)
         for batch in past.batches[-MOST:]:
             desk.recent.append(batch, len(repr(batch)))  # about what it takes in the journal
         room = self.rooms[project_id] = Room(project_id, directory, desk, house)
         self._nursery.start_soon(desk.run, name=f"flusher of {project_id}")
+        self._nursery.start_soon(house.parks.alarms.run, name=f"alarms of {project_id}")
         repaired = [facts.Repaired(cut)] if cut else []
         desk.observe(*repaired, facts.Opened(str(self.instance), self.containment.tier))
+        self.breakers.joined(room)
         return room
 
     def for_file(self, file: str, fresh: str) -> Room:

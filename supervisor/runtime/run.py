@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import trio
 
-from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, TurnEnded, Unstarted
+from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, TurnEnded, TurnStarted, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
 from supervisor.runtime import points, turn
@@ -17,6 +17,7 @@ from supervisor.runtime.containment.ladder import end
 from supervisor.runtime.heard import Heard
 from supervisor.runtime.sieve import Overlong, Sieve
 from supervisor.runtime.stderr import Stderr
+from supervisor.runtime.stdin import Stdin
 from supervisor.runtime.transcript import Transcript
 
 CHUNK = 65536
@@ -48,6 +49,8 @@ class Run:
         transcript: Transcript,
         stderr: Stderr,
         heard: Heard,
+        *,
+        once: bool,
     ) -> None:
         self.agent = agent
         self.number = number
@@ -65,16 +68,16 @@ class Run:
         self._hearing = False  # bytes were read, and wait for their turn
         self._given: set[str] = set()
         self._empty = trio.Event()
-        self._taken = trio.Event()
         self._until = float("-inf")
         self._sooner = trio.CancelScope()
         # Its tasks go on while the host is cancelled: the program may still speak, and is heard.
         self._scopes = [trio.CancelScope(shield=True) for _ in range(3)]
-        self._unsent = bytearray()
-        self._to_send = trio.Event()
-        self._sent = trio.Event()
-        self._closing = False
-        self._deaf = False
+        self._stdin = Stdin(process.stdin)
+        # A program that does one task and ends is waited for until its turn is over, and then for `grace` seconds.
+        self.once, self._over, self._grace = once, False, float("inf")
+        self._patience = trio.CancelScope()
+        #: how long its agent stood by without a process before it
+        self.stood = 0.0
 
     def __repr__(self) -> str:
         return f"<Run {self.number} of {self.agent}, pid {self.process.pid}>"
@@ -99,42 +102,22 @@ class Run:
         self._queue()
 
     def _queue(self) -> None:
-        data = self.talk.outgoing()
-        if data and not self._deaf:
-            self._unsent += data
-            self._to_send.set()
+        self._stdin.put(self.talk.outgoing())
+        if self.talk.finished:
+            self._stdin.end()
 
     async def write(self) -> None:
         """The task that writes stdin: it goes on while the run is being ended."""
         with self._scopes[0]:
-            while not (self._closing and not self._unsent):
-                await self._to_send.wait()
-                self._to_send = trio.Event()
-                try:
-                    while data := bytes(self._unsent[:CHUNK]):
-                        await self.process.stdin.send_all(data)
-                        del self._unsent[: len(data)]
-                        self._taken.set()
-                        points.reach("handed")
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    break  # it closed its stdin; what it did not read stays undelivered with it
-            await self.process.stdin.aclose()
-        self._hush()
-
-    def _hush(self) -> None:
-        """Nothing more goes to it."""
-        self._deaf = True
-        self._unsent.clear()
-        self._taken.set()
-        self._sent.set()
+            await self._stdin.write()
+        self._stdin.hush()
 
     async def polite(self) -> None:
         """The kind's own way to stop: its last words, then the end of its stdin."""
         self.talk.close()
-        self._closing = True
         self._queue()
-        self._to_send.set()
-        await self._sent.wait()
+        self._stdin.end()
+        await self._stdin.sent()
 
     # --- from the program
 
@@ -178,10 +161,9 @@ class Run:
             self.heard.complain("says more than the journal takes of one agent: it is read slowly")
             with trio.move_on_after(owed):
                 await self._empty.wait()
-        if not self._empty.is_set() and len(self._unsent) > UNREAD:
+        if not self._empty.is_set() and self._stdin.waiting > UNREAD:
             self.heard.complain(f"leaves over {UNREAD} bytes of its stdin unread: it is not heard until it reads")
-            self._taken = trio.Event()
-            await self._taken.wait()
+            await self._stdin.room()
 
     def _line(self, line: bytes | Overlong) -> None:
         if isinstance(line, Overlong):
@@ -193,6 +175,10 @@ class Run:
         # What was decided to be handed reaches the program only when it is on disk: a turn that ends before is another.
         if any(isinstance(fact, TurnEnded) for fact in said) and not self._decided() <= self._given:
             said = [fact for fact in said if not isinstance(fact, TurnEnded)]
+        for fact in said if self.once else ():
+            if isinstance(fact, TurnStarted | TurnEnded):
+                self._over = isinstance(fact, TurnEnded)
+                self._patience.deadline = trio.current_time() + self._grace if self._over else float("inf")
         self.heard.take(said)
         self._queue()
 
@@ -217,19 +203,23 @@ class Run:
 
     # --- its end
 
-    async def left(self) -> int:
-        """Wait for the leader's end; returns its status as Popen gives it."""
-        return await self.process.wait()
+    async def left(self, grace: float) -> None:
+        """Wait for the leader's end, but no longer than so many seconds for one that does one task and has done it."""
+        self._grace = grace
+        with self._patience:
+            await self.process.wait()
 
     async def finish(self, *, until: float | None) -> None:
         """End whatever is alive of the run (None: it ended by itself), read what it still says, and report its exit."""
         points.reach("ending")
-        polite = self.polite if until is not None and self.talk.polite else None
+        # One that works on its only task has had the end of its stdin long ago.
+        deaf = self._stdin.ending and not self._over
+        polite = self.polite if until is not None and self.talk.polite and not deaf else None
         self._until = trio.current_time() + LEFTOVERS if until is None else until
         try:
             killed, unkillable = await self._end(polite)
             self._empty.set()
-            self._taken.set()
+            self._stdin.release()
             await self._drain()
             async with turn.mine():
                 self._last_words()
@@ -267,8 +257,7 @@ class Run:
         self.at_end.set()
         for line in self._sieve.rest():
             self._line(line)
-        self.heard.take(self.talk.ended())
-        self._queue()
+        self._take(self.talk.ended())
 
     async def _exit(self, killed: tuple[Killed, ...], unkillable: tuple[int, ...]) -> Exited | Unstarted:
         code: int | None = None
@@ -277,9 +266,10 @@ class Run:
         if (failure := self.process.failure) is not None:
             return Unstarted(self.agent, self.number, f"{failure.filename}: {failure.strerror}")
         lasted = round(trio.current_time() - self.begun, 3)
-        if code is not None and code < 0:
-            return Exited(self.agent, self.number, None, -code, lasted, killed, unkillable, self.cell.oom())
-        return Exited(self.agent, self.number, code, None, lasted, killed, unkillable, self.cell.oom())
+        signal = -code if code is not None and code < 0 else None
+        code = None if signal is not None else code
+        stood = round(self.stood, 3)
+        return Exited(self.agent, self.number, code, signal, lasted, killed, unkillable, self.cell.oom(), stood)
 
     async def _drain(self) -> None:
         self._last_byte = trio.current_time()

@@ -15,13 +15,19 @@ from supervisor.scripted.script import ScriptError, find, parse, sections
 HABIT = "say $text\nspend input=100 output=20\nreply echo: $text"
 
 
+class AskedError(Exception):
+    """It asked, and ends: who does one task and ends cannot wait for an answer."""
+
+
 class Agent:
     """What steps work with: the inbox, the memory, and the values that `$name` stands for."""
 
     def __init__(self, environ: dict[str, str]) -> None:
         home, session = environ.get("FLEET_HOME", ""), environ.get("FLEET_SESSION", "")
         self.memory = Memory(home, session)
-        self.inbox = Inbox()
+        #: it does what it is given and ends: the end of stdin says that there is no more
+        self.once = bool(environ.get("FLEET_ONCE"))
+        self.inbox = Inbox(patient=self.once)
         self.model = environ.get("FLEET_MODEL", "")
         self.start, self.habit = sections(_instructions(environ.get("FLEET_INSTRUCTIONS", "")))
         self.values = {"name": environ.get("FLEET_NAME", ""), "run": str(self.memory.run)}
@@ -82,6 +88,8 @@ class Agent:
                 self.play(self.habit or HABIT if script is None else script)
             else:
                 self.reply = f"{name} had come before"
+        except AskedError:
+            pass  # the answer is another run's
         except CutError:
             # What is queued is dropped with the turn, as an agent CLI's interruption does.
             outcome, self.inputs = "aborted", self.inputs + [late["id"] for late in self.inbox.drain()]

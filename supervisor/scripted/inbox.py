@@ -19,10 +19,12 @@ class StopError(Exception):
 
 
 class Inbox:
-    """Inputs that wait for their turn. `busy` says that a turn runs: only then is there something to cut."""
+    """Inputs that wait for their turn. `busy` says that a turn runs: only then is there something to cut. With
+    `patient` the end of stdin cuts nothing: it says that no more will come."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, patient: bool = False) -> None:
         self.waiting: list[dict[str, str]] = []
+        self._patient = patient
         self.busy = False
         #: stdin is not looked at any more
         self.deaf = False
@@ -32,6 +34,8 @@ class Inbox:
     def next(self) -> dict[str, str]:
         """The next input; StopError when none will come."""
         while not self.waiting:
+            if self._ended:
+                raise StopError
             self.wait(None)
         return self.waiting.pop(0)
 
@@ -43,7 +47,7 @@ class Inbox:
     def wait(self, seconds: float | None, *fds: int) -> list[int]:
         """Until one of `fds` can be read (these are returned), stdin said something, or the time is over."""
         poll = select.poll()
-        for fd in fds if self.deaf else (0, *fds):
+        for fd in fds if self.deaf or self._ended else (0, *fds):
             poll.register(fd, select.POLLIN)
         ready = [fd for fd, _ in poll.poll(None if seconds is None else min(max(0.0, seconds) * 1000, _LONGEST))]
         if 0 in ready and not self.deaf:
@@ -52,7 +56,7 @@ class Inbox:
             self._cut = False
             if self.busy:
                 raise CutError
-        if self._ended and (self.busy or not self.waiting):
+        if self._ended and (not self._patient if self.busy else not self.waiting):
             raise StopError
         return [fd for fd in ready if fd != 0]
 

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 
 from supervisor.scripted import flood, processes
-from supervisor.scripted.agent import Agent
+from supervisor.scripted.agent import Agent, AskedError
 from supervisor.scripted.script import ScriptError, Step, count, seconds, value
 
 
@@ -77,9 +77,16 @@ def _done(agent: Agent, step: Step) -> None:
     agent.say("done", **({"summary": summary} | options))
 
 
+def _limit(agent: Agent, step: Step) -> None:
+    words, options = _options(agent.fill(step.rest))
+    agent.say("limited", **({"sort": words[0] if words else "quota", "text": " ".join(words[1:])} | options))
+
+
 def _block(agent: Agent, step: Step) -> None:
     on, _, question = agent.fill(step.rest).partition(" ")
     agent.say("blocked", on=on or "person", question=question)
+    if agent.once:
+        raise AskedError
     message = agent.inbox.next()
     agent.memory.take(message["id"])
     agent.inputs.append(message["id"])
@@ -200,5 +207,5 @@ STEPS: dict[str, Callable[[Agent, Step], None]] = {
     "spend": _spend, "again": _again, "reply": _reply, "fail": _fail, "done": _done, "block": _block,
     "wait": _wait, "repeat": _repeat, "fork": _fork, "instruct": _instruct, "ctl": _ctl, "expect": _expect,
     "run": _run, "leave": _leave, "ignore": _ignore, "linger": _linger, "wedge": _wedge, "freeze": _freeze,
-    "exit": _exit, "die": _die, "note": _note,
+    "exit": _exit, "die": _die, "note": _note, "limit": _limit,
 }  # fmt: skip

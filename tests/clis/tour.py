@@ -57,7 +57,7 @@ class Cli:
 
 def counted(usage: dict[str, Any]) -> dict[str, int]:
     """A usage of the tree in the words of a bill."""
-    return {name: value for name, value in usage.items() if name not in {"turns", "cost"}}
+    return {name: value for name, value in usage.items() if name not in {"turns", "cost", "incomplete", "estimated"}}
 
 
 @asynccontextmanager

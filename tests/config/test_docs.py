@@ -12,6 +12,7 @@ from supervisor.config import schema
 from supervisor.config.agents_toml import ConfigError, parse
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Resources
+from supervisor.runtime.environment import BASE, ORDINARY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
 
@@ -36,3 +37,9 @@ def test_the_shown_errors_are_those_that_are_given() -> None:
     with pytest.raises(ConfigError) as caught:
         parse(content, "/home/you/p/agents.toml")
     assert str(caught.value) in PAGE
+
+
+def test_the_page_names_every_variable_that_is_passed_unasked() -> None:
+    section = PAGE.split("## Environment")[1].split("## Model")[0]
+    for name in (*BASE, *ORDINARY):
+        assert f"`{name.upper()}`" in section, name  # the proxies are named once for both spellings

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config.agents_toml import ConfigError, Loaded, explain, load, parse, personal_file
+from supervisor.config.agents_toml import PROTOCOLS, ConfigError, Loaded, dump, explain, load, parse, personal_file
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Declared, Fleet, KindSpec, Resources
+from supervisor.kinds.table import KINDS
 
 PERSONAL = """\
 [project]
@@ -156,6 +157,40 @@ instructions = ""
     assert default.instructions == f"{here}/AGENTS.md"
 
 
+def test_a_child_uses_the_model_of_its_parent_unless_a_layer_says_something_of_it(tmp_path: Path) -> None:
+    content = """\
+[agents.lead]
+kind = "pi"
+model = "big"
+[agents.lead.agents.same]
+kind = "pi"
+[agents.lead.agents.same.agents.below]
+kind = "pi"
+[agents.lead.agents.other]
+kind = "scripted"
+[agents.lead.agents.plain]
+kind = "pi"
+model = ""
+[agents.lead.agents.scout]
+role = "scout"
+[roles.scout]
+kind = "pi"
+model = "small"
+"""
+    loaded = parsed(content, tmp_path)
+    lead = agent(loaded.fleet, "lead")
+    same, other, plain, scout = lead.children
+    told = [(each.spec.model, each.spec.model_from) for each in (lead, same, same.children[0], other, plain, scout)]
+    assert told == [
+        ("big", "agents.toml"), ("big", "parent lead"), ("big", "parent same"), ("", ""), ("", "agents.toml"),
+        ("small", "role scout"),
+    ]  # fmt: skip
+    assert origin(loaded, "agents.lead.agents.same.model") == ('"big"', "parent lead")
+    named = parsed('[defaults]\nkind = "pi"\nmodel = "m"\n[agents.a]\nmodel = "b"\n[agents.a.agents.c]\n', tmp_path)
+    below = agent(named.fleet, "a").children[0].spec
+    assert (below.model, below.model_from) == ("m", "[defaults]"), "the defaults come before the parent"
+
+
 def test_paths_are_relative_to_their_own_file_and_know_the_home(
     tmp_path: Path, personal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,8 +311,27 @@ def test_built_in_kinds_need_no_table_and_can_be_pointed_elsewhere(tmp_path: Pat
     assert parsed("", tmp_path).fleet.kinds == (KindSpec("pi", "pi"), KindSpec("scripted", "scripted"))
     fleet = parsed('[kinds.pi]\ncommand = ["/opt/pi"]\nstdio = "pipe"\n', tmp_path).fleet
     assert fleet.kinds == (KindSpec("pi", "pi", ("/opt/pi",), "pipe"), KindSpec("scripted", "scripted"))
-    other = parse('[agents.a]\nkind = "new"\n', "/x/agents.toml", protocols=["new", "lines"])
+    other = parse('[agents.a]\nkind = "new"\n', "/x/agents.toml", protocols={"new": False, "lines": False})
     assert other.fleet.kinds == (KindSpec("new", "new"),)
+
+
+def test_a_program_that_does_one_task_and_ends_is_told_by_its_protocol_or_by_its_table(tmp_path: Path) -> None:
+    toml = '[kinds.job]\ncommand = ["job"]\nprotocol = "lines"\nonce = true\n[kinds.scripted]\nonce = true\n'
+    found = {kind.name: kind.once for kind in parsed(toml, tmp_path).fleet.kinds}
+    assert found == {"job": True, "scripted": True, "pi": False}
+    known = {"one-shot": True, "lines": False}
+    for content in ("", "[kinds.one-shot]\nonce = true\n", '[kinds.one-shot]\ncommand = ["x"]\n'):
+        (kind,) = parse(content, "/x/agents.toml", protocols=known).fleet.kinds
+        assert kind.once
+    for content, protocols in (("[kinds.pi]\nonce = true\n", PROTOCOLS), ("[kinds.one-shot]\nonce = false\n", known)):
+        with pytest.raises(ConfigError, match="once: a program of the protocol"):
+            parse(content, "/x/agents.toml", protocols=protocols)
+    written = dump(parsed(toml, tmp_path).fleet)
+    assert parsed(written, tmp_path).fleet == parsed(toml, tmp_path).fleet
+
+
+def test_the_protocols_of_files_are_the_kinds_that_there_are() -> None:
+    assert {name: kind.once for name, kind in KINDS.items()} == PROTOCOLS
 
 
 def test_a_project_without_a_name_has_its_directorys() -> None:

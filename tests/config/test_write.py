@@ -87,7 +87,10 @@ def specs(draw: st.DrawFn, base: Spec, kinds: list[str], *, own: bool) -> Spec:
 def fleets(draw: st.DrawFn) -> Fleet:
     declared = draw(st.lists(WORD.filter(lambda name: name not in {"pi", "scripted"}), max_size=2, unique=True))
     commands = st.lists(TEXT, max_size=2).map(lambda rest: ("/bin/agent", *rest))
-    made = [KindSpec(name, "lines", draw(commands), draw(st.sampled_from(["socket", "pipe"]))) for name in declared]
+    made = [
+        KindSpec(name, "lines", draw(commands), draw(st.sampled_from(["socket", "pipe"])), draw(st.booleans()))
+        for name in declared
+    ]
     kinds = ["pi", "scripted", *declared]
     defaults = draw(specs(Spec(kind=""), kinds, own=False))
     roles = []

@@ -20,6 +20,7 @@ from tests.core.play import agent, fleet
 
 T = TypeVar("T")
 NAMES = ["lead", "Scribe", "tests", "more", "SubAgent-02", "subagent-3"]
+LOGINS = ["", "login-1", "login-2"]
 NO_NAMES = ["a7", "fleet", "x" * 65, "new/one", " "]
 ROLES = (
     Role("reviewer", Spec(kind="lines", role="reviewer", max_tasks=2, replace=True), Grant(tokens=20)),
@@ -30,6 +31,7 @@ GOOD = fleet(
         "lead",
         agent("scribe", grant=Grant(tokens=30, turns=3), max_tasks=2, replace=True),
         agent("steady", restart="on-failure", resume="continue", task="Begin."),
+        agent("boy", kind="errand", restart="on-failure", task="Begin."),
         grant=Grant(tokens=100, turns=10, descendants=6),
     ),
     agent("second", restart="always", grant=Grant(cost=50, models=("big-*",), wall=100.0)),
@@ -84,6 +86,7 @@ def _declared(rnd: Random, names: list[str], level: int = 0) -> Declared:
     return agent(
         own,
         *children,
+        kind=rnd.choice(["lines", "lines", "errand"]),
         grant=rnd.choice([grant(rnd), Grant(tokens=100, turns=10, cost=100), Grant(), Grant()]),
         task=rnd.choice(["", "Begin."]),
         max_tasks=rarely(rnd, rnd.choice([0, 33]), rnd.choice([None, None, 1, 2])),
@@ -118,9 +121,11 @@ def _one_change(rnd: Random, entry: Declared) -> Declared:
         which = rnd.randrange(len(entry.children))
         below = _one_change(rnd, entry.children[which])
         return evolve(entry, children=(*entry.children[:which], below, *entry.children[which + 1 :]))
-    match rnd.randrange(5):
+    match rnd.randrange(6):
         case 0:
             return evolve(entry, children=entry.children[:1])
+        case 5:
+            return evolve(entry, spec=evolve(entry.spec, kind=rnd.choice(["lines", "errand"])))
         case 1:
             return evolve(entry, children=(*entry.children, agent(f"extra-{rnd.randrange(3)}", grant=one_budget(rnd))))
         case 2:
@@ -139,7 +144,7 @@ def fork(rnd: Random, parent: str) -> Request:
         grant=grant(rnd),
         task=rnd.choice(["", "Do it."]),
         role=rnd.choice(["", "", "reviewer", "long", rarely(rnd, "label", "reviewer", 3)]),
-        kind=rnd.choice(["lines", "lines", "lines", "", rarely(rnd, "odd", "other", 6)]),
+        kind=rnd.choice(["lines", "lines", "errand", "", rarely(rnd, "odd", "other", 6)]),
         max_tasks=rnd.choice([None, None, 1, 2, rarely(rnd, 0, 32, 2)]),
         replace=rnd.choice([None, True]),
         restart=rnd.choice([None, "on-failure", "always"]),
@@ -151,7 +156,7 @@ def fork(rnd: Random, parent: str) -> Request:
 def modest_fork(rnd: Random) -> Request:
     """What agents do all day."""
     return ask.Fork(
-        kind="lines",
+        kind=rnd.choice(["lines", "lines", "errand"]),
         task=rnd.choice(["Go.", ""]),
         grant=one_budget(rnd),
         max_tasks=rnd.choice([None, 1, 2]),
@@ -189,8 +194,31 @@ def read(rnd: Random, one: str, run: int, handed: list[str]) -> Fact:
     return facts.Read(one, run, tuple(item for item in [*handed, "m1", "m999"] if rnd.randrange(2)))
 
 
+def limited(rnd: Random, one: str, run: int) -> Fact:
+    """A limit of any sort, with an end or without, or with one that cannot be."""
+    until = rnd.choice([None, None, 1.0, 1010.0, 1100.0, 9000.0, 1e12, float("nan"), float("inf")])
+    return facts.Limited(one, run, rnd.choice(["rate", "quota", "auth", "overload"]), until, "Come back\nlater.")
+
+
+def elsewhere(rnd: Random, at: float) -> Fact:
+    """What other projects, or the end of a wait, make known of a login."""
+    login = rnd.choice(LOGINS[1:])
+    until = at + rnd.choice([-5.0, 3.0, 500.0])
+    told: list[Fact] = [
+        facts.Mended(login),
+        facts.Mended(login, elsewhere=True),
+        facts.Tripped(login, until, "quota", "", elsewhere=True),
+    ]
+    return rnd.choice(told)
+
+
 _OBSERVED: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Started(one, run, 77, 5),
+    lambda one, run: facts.Started(one, run, 77, 5, "login-1"),
+    lambda one, run: facts.Unstarted(one, run, "its login is stopped", "login-1"),
+    lambda one, run: facts.Limited(one, run, "rate"),
+    lambda one, run: facts.Limited(one, run, "quota", 2000.0, "until then"),
+    lambda one, run: facts.Limited(one, run, "auth"),
     lambda one, run: facts.Ready(one, run, "s2", "big-two"),
     lambda one, run: facts.Ready(one, run, "s2", fresh=True, tells=True),
     facts.TurnStarted,
@@ -220,8 +248,17 @@ def report(rnd: Random) -> Report:
             calls=rnd.randrange(2),
             turns=rnd.randrange(3),
             cost=rnd.choice([0, 2, 7, 40]),
+            estimated=rnd.choice([0, 0, 2]),
         ),
         id=rnd.choice(["", f"c{rnd.randrange(9)}", "t1"]),
         epoch=rnd.choice(["", "e1", "e2"]),
+        model=rnd.choice(["", "", "big-one", "small", f"m{rnd.randrange(5)}"]),
         context=rnd.choice([None, 40.0, float("nan"), -1.0]),
+        window=rnd.choice([None, 1000]),
+        prices=rnd.choice(["", "table 1"]),
     )
+
+
+def day(rnd: Random) -> str:
+    """Mostly the next one; clocks jump."""
+    return f"2026-11-{rnd.randrange(1, 13):02}"

@@ -8,6 +8,7 @@ from collections import defaultdict
 from attrs import evolve
 
 from supervisor.core import facts
+from supervisor.core.apply import late
 from supervisor.core.facts import Fact
 from supervisor.core.grants import BUDGETS
 from supervisor.core.ledger import ZERO, Meter, Usage
@@ -38,7 +39,8 @@ def holder_above(project: Project, node: Node, field: str) -> Node | None:
 
 class Books:
     """`draws` is what was charged to each account itself: use of its holder and of whoever draws on it, and all that a
-    child carved from it had used when it was gone. `owns` and `parents` remember forgotten agents too."""
+    child carved from it had used when it was gone. `owns` and `parents` remember forgotten agents too; `days` is what
+    anybody spent on each day, `models` the tokens by day and model."""
 
     def __init__(self) -> None:
         self.draws: dict[tuple[str, str], int] = defaultdict(int)
@@ -46,12 +48,18 @@ class Books:
         self.parents: dict[str, str | None] = {}
         self.meters: dict[str, Meter] = defaultdict(Meter)
         self.reported: dict[str, Usage] = defaultdict(Usage)
+        self.day = self.running = ""
+        self.late = False
+        self.days: dict[str, Usage] = defaultdict(Usage)
+        self.models: dict[tuple[str, str], int] = defaultdict(int)
 
     def before(self, project: Project, fact: Fact) -> None:
         """What a fact ends is read while it is still there."""
         node = project.agents.get(getattr(fact, "agent", ""))
         if node is None:
             return
+        if isinstance(fact, facts.Spent):
+            self.running, self.late = node.model, late(node, fact)
         if isinstance(fact, facts.Left) and fact.to == "gone":
             for field in node.accounts:
                 self._ends(project, node, field)
@@ -69,18 +77,26 @@ class Books:
 
     def after(self, project: Project, fact: Fact) -> None:
         """Charge what the fact added to its agent's own usage."""
+        if isinstance(fact, facts.Dawned):
+            self.day = fact.day
         if isinstance(fact, facts.Born):
             self.owns[fact.agent], self.parents[fact.agent] = ZERO, fact.parent
         node = project.agents.get(getattr(fact, "agent", ""))
         if node is None:
             return
         if isinstance(fact, facts.Spent):
+            self.reported[node.id] += Usage(incomplete=max(0, fact.incomplete))
+            model = self.running
             for report in fact.reports:
-                self.reported[node.id] += evolve(self.meters[node.id].book(report, fact.run), turns=0)
+                booked = evolve(self.meters[node.id].book(report, fact.run), turns=0)
+                self.reported[node.id] += booked
+                self.models[self.day, report.model or model] += booked.tokens
+                model = model if self.late else report.model or model
         assert evolve(node.own, turns=0) == self.reported[node.id], "what is reported counts, however late"
         added = node.own.beyond(self.owns[node.id])
         assert self.owns[node.id] + added == node.own, "usage went down"
         self.owns[node.id] = node.own
+        self.days[self.day] += added
         for field in SPENT:
             holder = node if field in node.accounts else holder_above(project, node, field)
             if holder is not None:

@@ -3,17 +3,17 @@ the functions below it at the state between two batches."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 
-from supervisor.core import facts, rights, view
+from supervisor.core import books, facts, rights, spending, view
 from supervisor.core.apply import apply
 from supervisor.core.authority import Operator
 from supervisor.core.decide.task import INBOX, hand
 from supervisor.core.facts import Fact
 from supervisor.core.grants import BUDGETS
-from supervisor.core.ledger import ZERO
-from supervisor.core.lifecycle import AWAY, LIVE, TABLE, State
+from supervisor.core.ledger import ZERO, Usage
+from supervisor.core.lifecycle import AWAY, IDLE, LIVE, TABLE, State
 from supervisor.core.names import automatic
 from supervisor.core.state import Node, Project, fold
 from tests.core.books import Books
@@ -46,7 +46,10 @@ class Watch:
             "while the daemon leaves nothing begins or is settled"
         )
         self.books.before(project, fact)
+        crashes = (node.crashes, node.crashed) if node is not None else (0, 0)
         apply(project, fact, at)
+        if state == "parked" and node is not None:
+            a_park_counts_for_nothing(node, fact, crashes)
         self.books.after(project, fact)
         self.born(project, fact)
         moved_along_the_table(project, fact, state, run_before)
@@ -93,6 +96,33 @@ class Watch:
         }
         total = sum((project.agents[main].branch for main in project.mains), project.folded)
         assert total == sum(self.books.owns.values(), ZERO)
+        self.rows_balance(project, total)
+
+    def rows_balance(self, project: Project, total: Usage) -> None:
+        """The rows of days and models come to the same totals: each agent's to its own, all of them to everybody's,
+        each day's to what was spent on that day, and each model's to its tokens where it has a row of its own."""
+        kept = project.books
+        rows: dict[tuple[str, str], Usage] = defaultdict(Usage)
+        for node in project.agents.values():
+            assert sum(node.rows.values(), node.earlier) == node.own
+            for key, spent in node.rows.items():
+                rows[key] += spent
+        for past in kept.past.values():
+            for day, model, spent in past.rows:
+                rows[day, model] += spent
+        assert kept.rows == sum(1 + len(past.rows) for past in kept.past.values()) <= books.ROWS
+        assert {day for day, _ in rows} <= {*kept.days, ""}
+        assert len(kept.days) <= books.DAYS
+        assert len(kept.summed) <= books.SUMMED
+        assert sum(kept.ever.values(), ZERO) == total
+        for day in {day for day, _ in rows} | {*kept.summed} if self.books.day else ():
+            summed = kept.summed.get(day, {})
+            of_day = {model: spent for (at, model), spent in rows.items() if at == day}
+            if day and "" not in kept.summed:
+                assert sum([*of_day.values(), *summed.values()], ZERO) == self.books.days[day]
+            if not summed and "" not in kept.summed and books.OTHERS not in of_day:
+                assert all(spent.tokens == self.books.models[day, model] for model, spent in of_day.items())
+        assert sum([*rows.values(), *(spent for day in kept.summed.values() for spent in day.values())], ZERO) == total
 
 
 def overs(project: Project) -> dict[tuple[str, str], int]:
@@ -121,6 +151,7 @@ def admitted(project: Project, fact: facts.Handed) -> None:
             account = project.agents[at].accounts[field]
             assert account.spent + account.reserved + asked <= account.held, field
     assert node.alive
+    assert not (node.talk.once and node.talk.turn), "who does one task and ends is handed one turn"
     assert any(item.wake for item in node.inbox if item.id in fact.inputs)
 
 
@@ -130,10 +161,18 @@ def moved_along_the_table(project: Project, fact: Fact, state: State | None, run
     if node is None or state is None:
         return
     leads = TABLE.get((state, type(fact).__name__), state)
-    to = fact.to if isinstance(fact, facts.Left) and leads != state else leads
+    to = fact.to if isinstance(fact, facts.Left | facts.Unparked) and leads != state else leads
     run, alive = run_before
     late = hasattr(fact, "run") and not isinstance(fact, facts.Starting) and (fact.run != run or not alive)
+    assert not (isinstance(fact, facts.Handed) and state == "parked"), "no turn starts while it is parked"
     assert node.state == (state if late else to)
+
+
+def a_park_counts_for_nothing(node: Node, fact: Fact, crashes: tuple[int, int]) -> None:
+    """Whatever becomes of the program of a parked agent is no crash, and ends no task but as the agent said."""
+    if not isinstance(fact, facts.Leaving):
+        assert (node.crashes, node.crashed) == crashes
+    assert not (isinstance(fact, facts.TaskEnded) and not node.status), "a limit ends no task"
 
 
 # --- between two batches
@@ -191,20 +230,50 @@ def nothing_is_left_undone(project: Project) -> None:
         if node.state == "stopping":
             assert node.alive or any(child.state not in AWAY for child in children), node.id
         assert hand(project, node) == []
-        if node.state in ("starting", "working", "standing", "waiting"):
+        if node.state in ("starting", "working"):
             assert node.alive
-        if node.state == "backoff":
+        if node.state in ("standing", "waiting"):
+            assert node.alive != node.stands
+        if node.state in ("backoff", *AWAY):
             assert not node.alive
+            assert not node.stands
+
+
+def only_what_does_one_task_and_ends_stands_without_a_process(project: Project) -> None:
+    """A process that is there for nothing is no agent's that stands by, nor is one missing where it would do something
+    by itself; a file may have made another program of the kind since."""
+    for node in project.agents.values():
+        if node.stands:
+            assert node.state in ("standing", "waiting")
+            assert node.pid == 0
 
 
 def a_task_is_somebodys(project: Project) -> None:
     """A task is under way only where it can end: in a turn, in one that waits, or until the next run takes it up."""
     for node in project.agents.values():
         if node.task is not None and node.state == "standing":
-            assert node.spec.resume == "continue"
+            assert node.spec.resume == "continue" or node.limited or node.rerun is not None
         if node.task is not None and node.state in AWAY:
             assert node.spec.resume == "continue"
             assert node.state == "stopped"
+
+
+def a_park_has_an_end(project: Project) -> None:
+    """Who is parked has an end that can be shown, and says why; nobody else is."""
+    for node in project.agents.values():
+        assert (node.state == "parked") == (node.park is not None)
+        shown = view.agent(project, node, 5e3)
+        assert (shown["limit"] is None) == (node.park is None)
+        if node.state == "parked":
+            assert isinstance(node.until, float)
+            assert 0 < node.until < 2e9, "neither for ever nor at a time that is none"
+
+
+def nobody_waits_at_a_stopped_login_unparked(project: Project) -> None:
+    """Who could start a turn with a login that is stopped is parked, but for the one that tries it."""
+    for node in project.agents.values():
+        if node.state in IDLE and not node.turn and node.credential in project.tripped:
+            assert node.trying
 
 
 def inboxes_are_bounded(project: Project) -> None:
@@ -265,7 +334,24 @@ def every_reader_sees_the_same(project: Project) -> None:
         assert drawn["branch"]["output"] == node.branch.output
         assert {*drawn["grant"]} == {*node.accounts} <= {*BUDGETS}
         assert view.whoami(project, node)["state"] == node.state
-    assert {row["id"] for row in view.spending(project, Operator(), 5e3)["agents"]} == shown.keys()
+    all_told = spending.spending(project, Operator(), 5e3)
+    spent = {node.id for node in project.agents.values() if node.branch != ZERO}
+    assert spent <= {row["id"] for row in all_told["agents"]}
+    for group in spending.BY:
+        of = "branch" if group == "branch" else "own"
+        for since in {spending.ALL, project.books.day}:
+            told = spending.spending(project, Operator(), 5e3, None, group, since)
+            rows: list[view.Plain] = told["agents"] if "agents" in told else told["rows"]
+            assert _tokens(row[of] for row in rows) == _tokens([told["total"]])
+            assert since or told["total"] == all_told["total"]
+    for main in project.mains:
+        node = project.agents[main]
+        for group in ("agent", "branch", "day"):
+            assert spending.spending(project, Operator(), 5e3, node, group)["total"] == view.usage(node.branch)
+
+
+def _tokens(usages: Iterable[view.Plain]) -> int:
+    return sum(each[key] for each in usages for key in ("input", "cache_read", "cache_write", "output", "incomplete"))
 
 
 def _drawn(agents: list[view.Plain]) -> Iterator[view.Plain]:
@@ -286,7 +372,10 @@ STATE: tuple[Callable[[Project], None], ...] = (
     who_waits_is_known,
     nobody_outlives_its_parent,
     nothing_is_left_undone,
+    only_what_does_one_task_and_ends_stands_without_a_process,
     a_task_is_somebodys,
+    a_park_has_an_end,
+    nobody_waits_at_a_stopped_login_unparked,
     inboxes_are_bounded,
     children_and_parents_agree,
     a_child_holds_no_more_than_its_parent,

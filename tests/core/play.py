@@ -33,12 +33,12 @@ from supervisor.core.state import Node, Project, fold
 OPERATOR = Operator()
 #: How each digest begins.
 EVENT = "[fleet: an automatic event, not a request from the person] "
-KINDS = (KindSpec("lines", "lines"), KindSpec("other", "lines"))
+KINDS = (KindSpec("lines", "lines"), KindSpec("other", "lines"), KindSpec("errand", "lines", once=True))
 
 
 def agent(name: str, *children: Declared, grant: Grant = Grant(), **spec: Any) -> Declared:
-    """A declared agent of the kind `lines`."""
-    return Declared(name, Spec(kind="lines", **{"task": "", **spec}), grant, children)
+    """A declared agent, of the kind `lines` if nothing else is said."""
+    return Declared(name, Spec(**{"kind": "lines", "task": "", **spec}), grant, children)
 
 
 def fleet(*agents: Declared, roles: tuple[Role, ...] = (), **settings: Any) -> Fleet:

@@ -243,6 +243,8 @@ def state(case: Case) -> None:
     assert node is not None
     live = node.state in ("starting", "working", "standing", "waiting", "parked", "backoff")
     match case.request:
+        case requests.Start() | requests.Restarting() if node.state == "parked":
+            assert isinstance(case.by, Agent), "a person may have it tried at any time"
         case requests.Fork() | requests.Instruct() | requests.Restarting():
             assert not live
         case requests.Hold():

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, event, note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from supervisor.core import facts
+from supervisor.core import books, facts
 from supervisor.core.authority import Agent, Nobody, Principal
 from supervisor.core.decide import leave
 from supervisor.core.facts import Fact
@@ -27,6 +27,8 @@ from tests.core.refused import RIGHT, Case
 OUTCOMES: list[facts.Outcome] = ["ok", "ok", "ok", "error", "aborted"]
 #: One seed a step; what is done with it is noted: a failure reads as a list of what was asked and what happened.
 RANDOM = st.randoms(use_true_random=True)
+#: So little is kept that everything is folded, and folded again.
+FEW = {"DAYS": 2, "ROWS": 8, "MODELS": 2, "PAIRS": 3, "SUMMED": 4, "EVER": 4}
 
 
 class Core(RuleBasedStateMachine):
@@ -39,6 +41,9 @@ class Core(RuleBasedStateMachine):
         self.whole: set[tuple[str, str]] = set()
         self.seen = 0
         self.kept, leave.GONE_KEPT = leave.GONE_KEPT, 4
+        self.bounds = {name: getattr(books, name) for name in FEW}
+        for name, few in FEW.items():
+            setattr(books, name, few)
 
     # --- who
 
@@ -141,22 +146,38 @@ class Core(RuleBasedStateMachine):
     def proceed(self, rnd: Random, many: int) -> None:
         """What would come next for some of the agents."""
         for _ in range(many):
-            node = self.pick(rnd, lambda node: node.alive or node.state == "backoff")
+            node = self.pick(rnd, lambda node: node.alive or node.state in ("backoff", "parked"))
             if node is not None:
                 self.next(rnd, node)
 
     def next(self, rnd: Random, node: Node) -> None:
         """What would come next for one."""
         run = (node.id, node.run)
-        if node.state == "backoff":
+        if node.state == "backoff" or (node.state == "parked" and rnd.randrange(3)):
             self.tell(facts.Due(*run))
         elif node.state == "stopping" or node.rerun is not None:
             self.tell(facts.Exited(*run, *rnd.choice([(0, None), (1, None), (None, 9)]), 5.0))
+        elif node.talk.once and node.talk.turn == "over":
+            self.tell(facts.Exited(*run, *rnd.choice([(0, None), (0, None), (1, None), (None, 15)]), 1.0, stood=2.0))
         elif node.state == "starting":
-            self.tell(facts.Started(*run, 10, 1), facts.Ready(*run, "session", tells=rnd.choice([True, False])))
+            self.started(rnd, node)
+        elif node.state == "parked" and node.alive:
+            ends: list[Fact] = [facts.Exited(*run, 1, None, 5.0), facts.TurnEnded(*run, "error", "", "429")]
+            self.tell(rnd.choice(ends))
+        elif node.state == "working" and not rnd.randrange(4):
+            self.tell(anything.limited(rnd, *run))
         elif node.state == "working":
             outcome = rnd.choice(OUTCOMES)
             self.tell(facts.TurnEnded(*run, outcome, "All done."))
+
+    def started(self, rnd: Random, node: Node) -> None:
+        """Its program is there, unless its login is known to be stopped."""
+        run, login = (node.id, node.run), rnd.choice(anything.LOGINS)
+        if login in self.play.project.tripped and not node.trying:
+            self.tell(facts.Unstarted(*run, "its login is stopped", login))
+        else:
+            ready = facts.Ready(*run, "session", tells=rnd.choice([True, False]))
+            self.tell(facts.Started(*run, 10, 1, login), ready)
 
     def run(self, rnd: Random) -> tuple[str, int]:
         """An agent and one of its runs, the present one mostly."""
@@ -170,9 +191,13 @@ class Core(RuleBasedStateMachine):
     @rule(rnd=RANDOM, many=st.integers(1, 6))
     def the_world(self, rnd: Random, many: int) -> None:
         """Any fact at any time, perhaps twice; usage in every scope, in time or late."""
+        if not rnd.randrange(4):
+            self.play.stamp = evolve(self.play.stamp, day=anything.day(rnd))
         for _ in range(many):
             node = self.pick(rnd, lambda node: bool(node.handed))
-            if rnd.randrange(2):
+            if not rnd.randrange(12):
+                self.tell(anything.elsewhere(rnd, self.play.stamp.at))
+            elif rnd.randrange(2):
                 self.spend(rnd)
             elif node is not None and not rnd.randrange(3):
                 self.tell(anything.read(rnd, node.id, node.run, [item.id for item in node.handed]))
@@ -183,7 +208,8 @@ class Core(RuleBasedStateMachine):
     def spend(self, rnd: Random) -> None:
         """A turn that goes on with nothing left is cut."""
         one, run = self.run(rnd)
-        self.tell(facts.Spent(one, run, tuple(anything.report(rnd) for _ in range(rnd.randrange(1, 4)))))
+        reports = tuple(anything.report(rnd) for _ in range(rnd.randrange(4)))
+        self.tell(facts.Spent(one, run, reports, rnd.choice([0, 0, 0, 1, -1])))
         node = self.play.project.agents.get(one)
         if node is not None and node.state == "working" and node.alive:
             used_up = [node.accounts.get(field) for field in ("tokens", "cost")]
@@ -223,8 +249,12 @@ class Core(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """A daemon that has only the journal knows the same."""
-        leave.GONE_KEPT = self.kept
-        assert self.play.replayed() == self.play.project
+        try:
+            assert self.play.replayed() == self.play.project
+        finally:
+            leave.GONE_KEPT = self.kept
+            for name, bound in self.bounds.items():
+                setattr(books, name, bound)
 
 
 TestCore = Core.TestCase

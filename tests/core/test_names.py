@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.core import facts, view
+from supervisor.core import facts, spending, view
 from supervisor.core.decide.gate import reach
 from supervisor.core.grants import Grant
 from supervisor.core.names import fault
@@ -136,7 +136,7 @@ def test_an_agent_of_another_instance_sees_nothing_not_even_a_hint() -> None:
     assert play.refused(Instruct("scribe", "Go."), play.by("lead")).code == "unknown"
     seen = view.tree(play.project, play.by("lead"), "warden", 0.0)["agents"]
     assert [one["name"] for one in seen] == ["lead"]
-    rows = view.spending(play.project, play.by("second"), 0.0)["agents"]
+    rows = spending.spending(play.project, play.by("second"), 0.0)["agents"]
     assert {row["name"] for row in rows} == {"second", "writer"}
 
 

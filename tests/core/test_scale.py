@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.core import facts, view
+from supervisor.core import facts, spending, view
 from supervisor.core.grants import Grant
 from supervisor.core.ledger import Report, Usage
 from supervisor.core.requests import Disband, Down, Fork, Instruct
@@ -100,7 +100,7 @@ def crash(play: Alone) -> None:
 def look(play: Alone) -> None:
     """The whole tree is drawn and the usage listed."""
     view.tree(play.project, OPERATOR, "warden", 0.0)
-    view.spending(play.project, OPERATOR, 0.0)
+    spending.spending(play.project, OPERATOR, 0.0)
 
 
 def instruct_by_name(play: Alone) -> None:

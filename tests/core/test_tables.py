@@ -45,9 +45,10 @@ def test_every_state_leads_on_and_is_reached_or_is_the_end() -> None:
     names = {fact.__name__ for fact in get_args(facts.Fact)}
     assert {state for state, _ in TABLE} == states - {"gone"}
     assert {fact for _, fact in TABLE} <= names
-    # Nothing parks an agent yet; `gone` is where a Left may lead.
-    assert {*TABLE.values()} == states - {"parked", "gone"}
+    # `gone` is where a Left may lead.
+    assert {*TABLE.values()} == states - {"gone"}
     assert after("stopping", "Left", "gone") == "gone"
+    assert after("parked", "Unparked", "working") == "working"
     assert after("gone", "Starting") == "gone"
     assert states == LIVE | LEAVING | AWAY
     assert IDLE < LIVE

@@ -68,7 +68,8 @@ def test_what_is_none_is_said_with_what_would_be_one(read: Callable[[str], float
 @pytest.mark.parametrize(
     ("value", "shown"),
     [(0, "0"), (999, "999"), (1000, "1k"), (1234, "1.2k"), (99_949, "99.9k"), (123_456, "123k"), (1_500_000, "1.5M"),
-     (20_000_000, "20M"), (3 * 10**9, "3G")],
+     (20_000_000, "20M"), (3 * 10**9, "3G"), (999_499, "999k"), (999_999, "1M"), (18_014_399 * 10**9, "18P"),
+     (2**64, "18.4E"), (10**22, "1.0e+22")],
 )  # fmt: skip
 def test_counts_are_shown_short(value: int, shown: str) -> None:
     assert show_count(value) == shown
@@ -94,7 +95,7 @@ def test_durations_are_shown_by_their_two_largest_units(seconds: float, shown: s
 @pytest.mark.parametrize(
     ("nano", "shown"),
     [(0, "$0.00"), (250_000_000, "$0.2500"), (2_500_000_000, "$2.50"), (1_999_999_999, "$2.00"), (12_345, "$0.0000"),
-     (60_000, "$0.0001")],
+     (60_000, "$0.0001"), (18_014_398_509 * NANO, "$18G")],
 )  # fmt: skip
 def test_sums_are_shown_in_dollars(nano: int, shown: str) -> None:
     assert show_money(nano) == shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.core import facts, view
+from supervisor.core import facts, spending, view
 from supervisor.core.grants import Grant
 from supervisor.core.ledger import NANO
 from supervisor.core.requests import Disband, Fork, Instruct
@@ -24,13 +24,13 @@ def test_own_and_branch_stand_apart_and_gone_agents_are_in_the_total() -> None:
     play = family()
     play.facts(Disband("one"))
     play.exit("one")
-    shown = view.spending(play.project, OPERATOR, play.stamp.at)
+    shown = spending.spending(play.project, OPERATOR, play.stamp.at)
     assert [(row["name"], row["own"]["input"], row["branch"]["input"]) for row in shown["agents"]] == [
         ("lead", 10, 15), ("second", 7, 7), ("one", 5, 5),
     ]  # fmt: skip
     assert (shown["total"]["input"], shown["total"]["cost"]) == (22, 1.0)
-    assert view.spending(play.project, play.by("lead"), 0.0)["total"]["input"] == 15
-    assert view.spending(play.project, OPERATOR, 0.0, play.node("second"))["total"]["input"] == 7
+    assert spending.spending(play.project, play.by("lead"), 0.0)["total"]["input"] == 15
+    assert spending.spending(play.project, OPERATOR, 0.0, play.node("second"))["total"]["input"] == 7
 
 
 def test_an_agent_is_shown_with_what_it_holds_and_has_left() -> None:

@@ -55,7 +55,8 @@ def small() -> dict[str, Any]:
     """What most people have: one main with a few below it, each in another state."""
     reviewer = agent(
         "a4", "reviewer", state="parked", role="reviewer", own=48_200, elapsed=1260.0, until=1_700_003_600.0,
-        last="limit reached", context_percent=61.0, tasks={"done": 1, "max": 4},
+        last="limit reached", limit={"sort": "quota", "text": "usage limit reached"}, context_percent=61.0,
+        tasks={"done": 1, "max": 4},
     )  # fmt: skip
     flaky = agent(
         "a7", "SubAgent-01", state="working", own=12_345, elapsed=42.0, last="pytest -k parser", context_percent=9.2

@@ -98,6 +98,16 @@ def test_up_starts_a_missing_daemon_detached_and_hands_it_the_file(project: Path
         run(project, "shutdown")
 
 
+def test_up_after_a_shutdown_says_that_what_was_accepted_runs_again(project: Path) -> None:
+    same: dict[str, Any] = {**UP, "started": []}
+    script(project.parent, "supervisord", DAEMON.format(python=sys.executable, path=str(socket_path()), up=same))
+    try:
+        assert "the content accepted before: its agents run again" in run(project, "up").stdout
+        assert "nothing changed" in run(project, "up").stdout
+    finally:
+        run(project, "shutdown")
+
+
 def test_a_daemon_that_dies_at_its_start_shows_its_last_words(project: Path) -> None:
     log().parent.mkdir(parents=True)
     log().write_text("words of an earlier one\n")

@@ -108,6 +108,25 @@ def test_a_stale_socket_is_told_from_none() -> None:
     assert f"{path}: stale" in done.stderr
 
 
+def test_a_call_while_a_killed_daemon_is_started_again_waits_for_it(tmp_path: Path) -> None:
+    path, fresh = str(tmp_path / "control.sock"), str(tmp_path / "fresh")
+    with socket.socket(socket.AF_UNIX) as killed, socket.socket(socket.AF_UNIX) as daemon:
+        killed.bind(path)  # nobody listens: what a killed daemon leaves behind
+        found: list[int] = []
+
+        def client() -> None:
+            with call.connect([path], os.getuid()) as connected:
+                found.append(connected.pid)
+
+        waiting = threading.Thread(target=client)
+        waiting.start()
+        daemon.bind(fresh)
+        daemon.listen()
+        os.replace(fresh, path)
+        waiting.join()
+    assert found == [os.getpid()]
+
+
 def test_a_daemon_of_another_uid_is_not_asked() -> None:
     with serve({"tree": fleets.small()}) as daemon:
         with pytest.raises(Failure, match="no daemon") as caught:

@@ -129,6 +129,17 @@ def test_a_wrong_line_says_what_is_wrong_and_what_was_meant(line: str, words: st
     assert words in " ".join([failure.message, *failure.remedy]).replace("AGENT", "agent")
 
 
+def test_what_is_about_the_machine_or_the_daemon_offers_no_project() -> None:
+    for verb in ("shutdown", "doctor", "install-unit"):
+        with pytest.raises(options.Told) as told:
+            options.parse([verb, "--help"])
+        assert "--project" not in told.value.text
+        assert "unknown option '--project'" in refused(f"{verb} --project p").message
+    with pytest.raises(options.Told) as told:
+        options.parse(["down", "--help"])
+    assert "--project" in told.value.text
+
+
 def test_no_verb_runs_anything() -> None:
     for word in ("run", "shell", "exec", "eval"):
         refused(word)

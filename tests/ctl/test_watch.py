@@ -178,6 +178,11 @@ def test_what_happens_is_drawn_without_clearing_the_screen_first() -> None:
         assert seen.count(ENTER) == 1
 
 
+def test_the_picture_says_how_to_leave_it() -> None:
+    with watching(Daemon()) as opened:
+        opened.until(lambda seen: "q leaves" in seen)
+
+
 def test_ages_go_on_without_asking_the_daemon_again() -> None:
     daemon = Daemon()
     with watching(daemon) as opened:

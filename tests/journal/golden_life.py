@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+from attrs import evolve
+
 from supervisor.core import facts, requests, view
 from supervisor.core.authority import Agent, Operator, Principal
 from supervisor.core.decide.gate import decide, take
@@ -43,6 +45,7 @@ class Life:
         self.project = project
         self.batches: list[Batch] = []
         self.at = 1750000000.0 + len(project.agents)
+        self.day = project.books.day
 
     def ask(self, request: Request, by: Principal = Operator()) -> list[Fact]:  # noqa: B008  a value
         """A request that is granted."""
@@ -86,7 +89,7 @@ class Life:
 
     def _moment(self) -> Moment:
         self.at += 1.5
-        return Moment.of(self.project, Stamp(self.at, chance=0.5))
+        return Moment.of(self.project, Stamp(self.at, chance=0.5, day=self.day))
 
     def _keep(self, by: str, taken: list[Fact]) -> list[Fact]:
         self.batches.append(Batch(self.at, by, tuple(taken)))
@@ -205,8 +208,94 @@ def end(life: Life) -> None:
         life.leave(name)
 
 
+def limits(life: Life) -> None:
+    """A provider takes no more: one waits for itself, one for all who have its login; they come back one by one."""
+    life.see(facts.Opened("4545", "cgroup"))
+    life.ask(requests.Up("/home/me/g/agents.toml", "c" * 64, "/usr/bin", FLEET))
+    for pid, name in enumerate(("lead", "tests", "clock"), 170):
+        node = life.project.agents[life.id(name)]
+        life.see(facts.Started(node.id, node.run, pid, pid, "login-1" if name != "clock" else "login-2"))
+        life.see(facts.Ready(node.id, node.run, f"session-{name}", "big-1"))
+    lead, tests, clock = (life.id(name) for name in ("lead", "tests", "clock"))
+    life.ask(requests.Instruct("clock", "Tick"))
+    life.see(facts.Limited(clock, life.run_of("clock"), "rate", None, "slow down"))
+    life.see(facts.TurnEnded(clock, life.run_of("clock"), "error", "", "429"))
+    life.see(facts.Due(clock, life.run_of("clock")))
+    life.end_turn("clock", "Tock.")
+    life.end_turn("lead", "Begun.")
+    life.see(facts.Limited(tests, life.run_of("tests"), "quota", life.at + 3600, "usage limit reached"))
+    life.see(facts.TurnEnded(tests, life.run_of("tests"), "error", "", "usage limit reached"))
+    life.leave("tests", code=1)
+    life.ask(requests.Fork("Look", role="scout", name="late"), life.caller("lead"))
+    life.see(facts.Unstarted(life.id("late"), 1, "its login is stopped", "login-1"))
+    life.see(facts.Due(tests, life.run_of("tests")))
+    life.see(facts.Due(lead, life.run_of("lead")))
+    life.run("tests", 180, "session-tests")
+    life.see(facts.Started(tests, life.run_of("tests"), 180, 180, "login-1"))
+    life.spend("tests", 800, "call-9")
+    life.ask(requests.Start("lead"))
+    life.see(facts.Tripped("login-2", life.at + 100, "auth", "log in again", elsewhere=True))
+    life.see(facts.Mended("login-2", elsewhere=True))
+
+
+def strange(life: Life) -> None:
+    """Up once more; a program uses a model that its agent does not hold, and its provider has had enough of it."""
+    modest = Declared("modest", Spec("lines", model="small-1", model_from="agents.toml"), Grant(models=("small-*",)))
+    fleet = Fleet("golden", (Declared("lead", Spec("lines"), children=(modest,)),), FLEET.roles, FLEET.kinds)
+    life.ask(requests.Up("/home/me/g/agents.toml", "c" * 64, "/usr/bin", fleet))
+    life.run("lead", 170, "session-lead")
+    node = life.project.agents[life.id("modest")]
+    whose = f"grant of modest ({node.id})"
+    life.see(facts.Started(node.id, 1, 171, 1710, "5e55", "small-1", "agents.toml", ("read",), whose))
+    life.see(facts.Ready(node.id, 1, "session-modest", "big-1"))
+    life.see(facts.Limited(node.id, 1, "rate", None, "slow down"))
+    life.ask(requests.Down())
+    for name in ("modest", "lead"):
+        life.leave(name)
+
+
+def errands(life: Life) -> None:
+    """A program that does one task and ends: it stands by, is started with a text, fails, and stands by again."""
+    kinds = (*FLEET.kinds, KindSpec("errand", "lines", ("errand",), once=True))
+    boy = Declared("boy", Spec("errand", restart="on-failure"), Grant(turns=5))
+    life.ask(requests.Up("/home/me/g/agents.toml", "c" * 64, "/usr/bin", Fleet("golden", (boy,), (), kinds)))
+    life.ask(requests.Instruct("boy", "Fetch it"))
+    life.run("boy", 170)
+    life.see(facts.TurnStarted(life.id("boy"), life.run_of("boy")))
+    life.see(facts.Limited(life.id("boy"), life.run_of("boy"), "rate", 1750000900.0, "try again in 20s"))
+    life.end_turn("boy", "Here it is.")
+    life.leave("boy", Killed(171, "sleeper", "TERM"))
+    life.ask(requests.Instruct("boy", "Fetch more"))
+    life.run("boy", 172)
+    life.see(facts.TurnStarted(life.id("boy"), life.run_of("boy")))
+    life.leave("boy", code=None)
+    life.see(facts.Due(life.id("boy"), life.run_of("boy")))
+
+
+def days(life: Life) -> None:
+    """Usage on days, by models, estimated and incomplete; of one who is forgotten, and of days long ago."""
+    author = Declared("author", Spec("lines", "integrator"), Grant(), (Declared("typist", Spec("lines", "scribe")),))
+    life.ask(requests.Up("/home/me/g/agents.toml", "d" * 64, "/usr/bin", evolve(FLEET, agents=(author,))))
+    for pid, name in enumerate(("author", "typist"), 200):
+        life.run(name, pid, f"session-{name}")
+    life.ask(requests.Fork("Look around", role="scout", name="spy"), life.caller("author"))
+    life.run("spy", 210)
+    for number in range(1, 31):
+        life.day = f"2026-09-{number:02}"
+        life.spend("author", 40 + number, f"day-{number}")
+    priced = Report("call", Usage(5, 6, 7, 8, 1, 1, 0, 900, 0, 900), "priced", model="big-3", prices="table 1 of 2026")
+    spy = life.id("spy")
+    life.see(facts.Spent(spy, 1, (priced,), incomplete=2))
+    life.ask(requests.Disband("spy"))
+    life.leave("spy")
+    life.see(facts.Forgotten(spy))
+    for number in range(1, 32):
+        life.day = f"2026-10-{number:02}"
+        life.spend("typist", 60 + number, f"day-{number}")
+
+
 #: Told in this order; a new one is appended.
-CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end)
+CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end, limits, strange, errands, days)
 
 
 def tree(project: Project) -> dict[str, Any]:

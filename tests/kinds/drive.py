@@ -71,6 +71,10 @@ class Driven:
 
     async def flush(self) -> None:
         await self.write(self.conversation.outgoing())
+        if self.conversation.finished and not self._shut:
+            self._shut = True
+            assert self.process.stdin is not None
+            await self.process.stdin.aclose()
 
     async def write(self, data: bytes) -> None:
         assert self.process.stdin is not None
@@ -141,6 +145,8 @@ async def driven(
     """A program under way; killed at the end of the block if it still lives."""
     launch = kind.launch(KindSpec("tested", kind.name, command), place)
     environment = {**(os.environ if env is None else env), **dict(launch.env)}
+    for name, text in launch.files:
+        await trio.Path(place.home, name).write_text(text)
     process = await trio.lowlevel.open_process(
         launch.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=cwd
     )

@@ -7,7 +7,7 @@ import json
 import pytest
 from attrs import evolve
 
-from supervisor.core.facts import Blocked, Fact, Garbled, Read, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds.pi import PI
 from supervisor.kinds.pi_talk import PiConversation
@@ -55,7 +55,7 @@ def test_it_is_started_with_our_session_model_tools_and_instructions() -> None:
         "--tools", "read,find,codemode",
         "--no-mcp", "--append-system-prompt", "/etc/words.md",
     )  # fmt: skip
-    assert PI.launch(KindSpec("mine", "pi", ("npx", "pi")), SEAT).argv == ("npx", "pi", "--mode", "rpc")
+    assert PI.launch(KindSpec("mine", "pi", ("npx", "pi")), SEAT).argv == ("npx", "pi", "--mode", "rpc", "--no-mcp")
 
 
 def test_it_stays_where_the_person_has_it() -> None:
@@ -65,7 +65,7 @@ def test_it_stays_where_the_person_has_it() -> None:
 @pytest.mark.parametrize(
     ("granted", "options"),
     [
-        (None, ()),
+        (None, ("--no-mcp",)),
         ((), ("--no-tools", "--no-mcp")),
         (("web",), ("--no-tools", "--no-mcp")),
         (("claude:Task", "read"), ("--tools", "read", "--no-mcp")),
@@ -198,7 +198,7 @@ def test_a_question_to_the_person_is_shown_and_cancelled_by_an_interruption(open
         "title": "Delete?",
         "message": "All.",
     }
-    assert opened.read(json.dumps(ask).encode()) == [Blocked("a7", 3, on="person", question="Delete? All.")]
+    assert opened.read(json.dumps(ask).encode()) == [Blocked("a7", 3, "person", "Delete? All.", prompt="u1")]
     opened.interrupt()
     assert said(opened) == [{"type": "extension_ui_response", "id": "u1", "cancelled": True}]
 
@@ -258,3 +258,118 @@ def test_a_fresh_conversation_has_nothing_to_add() -> None:
     fresh.outgoing()
     fresh.read(answer("get_state", "fleet-1", sessionId="s", messageCount=0))
     assert said(fresh) == []
+
+
+def dialog(method: str, **more: object) -> bytes:
+    return json.dumps({"type": "extension_ui_request", "id": "u1", "method": method, "title": "Well?", **more}).encode()
+
+
+CHOICE = {"options": ["Allow once", "Block"]}
+COLOURS = {"options": ["Red", "Green"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "allow", "answer"),
+    [
+        ("confirm", {}, True, {"confirmed": True}),
+        ("confirm", {"timeout": 500}, False, {"confirmed": False}),
+        ("select", CHOICE, True, {"value": "Allow once"}),
+        ("select", CHOICE, False, {"value": "Block"}),
+        ("select", {"options": ["Yes", "Later"]}, False, {"cancelled": True}),
+    ],
+)
+def test_an_approval_answers_the_dialog_that_it_names_once(
+    opened: PiConversation, method: str, more: dict[str, object], allow: bool, answer: dict[str, object]
+) -> None:
+    (asked,) = opened.read(dialog(method, **more))
+    assert isinstance(asked, Blocked)
+    assert asked.prompt == "u1"
+    opened.answer("u2", allow=allow)
+    assert said(opened) == []
+    opened.answer("u1", allow=allow)
+    assert said(opened) == [{"type": "extension_ui_response", "id": "u1", **answer}]
+    opened.answer("u1", allow=allow)
+    assert said(opened) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "text", "answer"),
+    [
+        ("input", {}, "42 apples", "42 apples"),
+        ("editor", {"prefill": "x"}, "one\ntwo", "one\ntwo"),
+        ("select", COLOURS, "green", "Green"),
+        ("select", COLOURS, " 2 ", "Green"),
+    ],
+)
+def test_a_text_answers_what_nobody_can_approve(
+    opened: PiConversation, method: str, more: dict[str, object], text: str, answer: str
+) -> None:
+    (asked,) = opened.read(dialog(method, **more))
+    assert isinstance(asked, Blocked)
+    assert asked.prompt == "", "there is no yes to choose"
+    opened.answer("u1", allow=True)
+    assert said(opened) == []
+    opened.hand((task(text),), "")
+    assert said(opened) == [{"type": "extension_ui_response", "id": "u1", "value": answer}]
+    assert only(opened.read(START), Read) == [Read("a7", 3, ("m1",))]
+
+
+def test_a_text_that_answers_nothing_is_a_text(opened: PiConversation) -> None:
+    opened.read(dialog("select", **COLOURS))
+    opened.hand((task("something else"),), "")
+    assert [command["type"] for command in said(opened)] == ["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("error", "sort"),
+    [
+        ('429: {"message":"slow down"}', "rate"),
+        ('429: {"code":"insufficient_quota"}', "quota"),
+        ('401: {"message":"bad key"}', "auth"),
+        ("529 overloaded_error", "overload"),
+        ("You have hit your ChatGPT usage limit (plus plan). Try again in ~20 min.", "quota"),
+        ("500: too many requests in the message, but a server's own failure", None),
+        ('400: {"message":"rate limit is no word of a bad request"}', None),
+        ("the tool failed", None),
+    ],
+)
+def test_a_limit_is_told_when_pi_has_given_up(opened: PiConversation, error: str, sort: str | None) -> None:
+    facts = opened.read(START) + opened.read(message("", stopReason="error", errorMessage=error, usage={}))
+    assert not only(facts, Limited)
+    facts = opened.read(SETTLED)
+    assert [(fact.sort, fact.until, fact.text) for fact in only(facts, Limited)] == (
+        [(sort, None, error)] if sort else []
+    )
+    assert only(facts, TurnEnded)[0].outcome == "error"
+
+
+def test_a_call_that_was_cut_is_missing_in_the_books_once(opened: PiConversation) -> None:
+    opened.read(START)
+    opened.read(b'{"type":"turn_start"}')
+    cut = message("Half", stopReason="aborted", usage={})
+    facts = opened.read(cut) + opened.read(cut)
+    assert [fact.incomplete for fact in only(facts, Spent)] == [1]
+    assert opened.ended() == []
+
+
+def test_a_pi_that_ends_in_a_call_leaves_it_missing(opened: PiConversation) -> None:
+    opened.read(START)
+    opened.read(b'{"type":"turn_start"}')
+    assert opened.ended() == [Spent("a7", 3, (), incomplete=1)]
+
+
+def test_a_recording_of_the_json_mode_begins_with_its_session() -> None:
+    recorded = PI.recorded(SEAT)
+    line = b'{"type":"session","version":3,"id":"s1"}'
+    assert only(recorded.read(line) + recorded.read(line), Ready) == [Ready("a7", 3, session="s1")]
+
+
+def test_what_pi_cannot_be_held_to_is_said() -> None:
+    assert not any("bash" in line for line in PI.unenforced(seat(tools=("read",))))
+    assert any("bash" in line for line in PI.unenforced(seat(tools=("bash",))))
+    assert any("bash" in line for line in PI.unenforced(SEAT))
+
+
+def test_the_conversation_is_opened_by_hand_with_pi() -> None:
+    assert PI.reopen(KIND, seat(session="s1")).argv == ("pi", "--session-id", "s1")
+    assert PI.reopen(KIND, SEAT).argv == ()

@@ -109,6 +109,7 @@ def new(project: Project, parent: Node | None, spec: Spec, grant: Grant) -> None
     sane(grant)
     tasks(spec.max_tasks)
     if parent is None:
+        _own_model(spec, grant, "operator")
         return
     giver = project.giver(parent)
     if rights.effective(project, parent, "fork") is False:
@@ -124,12 +125,8 @@ def new(project: Project, parent: Node | None, spec: Spec, grant: Grant) -> None
                 held=", ".join(held) if isinstance(held, tuple) else "", ask=giver, holder=parent.name,
             )  # fmt: skip
     rights.check(project, parent, grant)
-    model = spec.model
-    if grant.models is not None and model and not any(rights.covers("models", have, model) for have in grant.models):
-        raise refuse(
-            "rights", f"the model {model} is not among those it is to hold",
-            field="models", asked=model, held=", ".join(grant.models), ask=giver,
-        )  # fmt: skip
+    _own_model(spec, grant, giver)
+    _some_model(project, parent, spec, grant)
     _number_of_children(project, parent)
     _one_below(project, parent)
     _bounds(project, parent, grant)
@@ -137,6 +134,27 @@ def new(project: Project, parent: Node | None, spec: Spec, grant: Grant) -> None
         holder = project.holder(parent, field)
         if holder is not None:
             room(project, holder, field, asked + (field == "descendants"))
+
+
+def _own_model(spec: Spec, grant: Grant, ask: str) -> None:
+    """Refuse an agent whose own grant does not hold its model."""
+    model = spec.model
+    if grant.models is not None and model and not any(rights.covers("models", have, model) for have in grant.models):
+        raise refuse(
+            "rights", f"the model {model} is not among those it is to hold",
+            field="models", asked=model, held=", ".join(grant.models), ask=ask,
+        )  # fmt: skip
+
+
+def _some_model(project: Project, parent: Node, spec: Spec, grant: Grant) -> None:
+    """Refuse to leave it to the child's program which of several models it uses: its own choice may be none of them."""
+    named = grant.models if grant.models is not None else rights.effective(project, parent, "models")
+    if spec.model or not isinstance(named, tuple) or len(named) < 2 or any(name.endswith("*") for name in named):
+        return
+    raise refuse(
+        "rights", f"it may use one of {', '.join(named)}: name which, as its model",
+        field="models", asked="", held=", ".join(named), holder=parent.name,
+    )  # fmt: skip
 
 
 def more(project: Project, node: Node, grant: Grant) -> Grant:

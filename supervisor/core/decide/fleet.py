@@ -12,11 +12,11 @@ from attrs import Factory, define, evolve, fields
 from supervisor.core.budgets import named
 from supervisor.core.decide import fork, leave, trial
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Accepted, Fact, Granted, Rerun, Respecified
+from supervisor.core.facts import Accepted, Fact, Granted, Rerun, Respecified, Starting
 from supervisor.core.grants import Grant
 from supervisor.core.refusals import refuse
 from supervisor.core.requests import Up
-from supervisor.core.spec import Declared
+from supervisor.core.spec import Declared, Fleet
 from supervisor.core.state import Node, Project, fold
 
 #: What of a declaration may change under a running program.
@@ -30,7 +30,7 @@ def up(project: Project, request: Up, moment: Moment, by: str) -> list[Fact]:
     if old is not None and project.wanted and accepted == Accepted(project.file, project.sha256, project.path, old):
         return []
     changed = {kind.name for kind in fleet.kinds if old is not None and kind not in old.kinds}
-    changes = _Changes(project, moment, by, changed)
+    changes = _Changes(project, fleet, moment, by, changed)
     changes.level(None, fleet.agents, old.agents if old is not None else ())
     # What is taken is taken first, children before parents; then what is given, parents before children.
     facts = [accepted, *changes.leaving, *reversed(changes.lowered), *changes.rest]
@@ -42,6 +42,7 @@ class _Changes:
     """The facts that a file comes to, gathered level by level. `kinds` are the names of those that changed."""
 
     project: Project
+    fleet: Fleet
     moment: Moment
     by: str
     kinds: set[str]
@@ -63,7 +64,8 @@ class _Changes:
             if node is not None:
                 self._kept(node, entry, before.get(node.entry))
             elif parent is None or parent.live:
-                self.rest += fork.declare(self.moment, entry, parent.id if parent is not None else None, self.by)
+                above = parent.id if parent is not None else None
+                self.rest += fork.declare(self.fleet, self.moment, entry, above, self.by)
 
     def _present(self, parent: Node | None, declared: tuple[Declared, ...]) -> dict[str, Node]:
         """Who each entry means: the agent declared under it before; else the one that is called so now, as after
@@ -86,10 +88,12 @@ class _Changes:
         if (lower := _lower(node.grant, target)) != node.grant:
             self.lowered.append(Granted(node.id, lower))
         moved = entry.name if node.entry != fold(entry.name) else ""
-        if node.spec != entry.spec or moved:
+        if node.spec != entry.spec or node.spec.model_from != entry.spec.model_from or moved:
             self.rest.append(Respecified(node.id, entry.spec, moved))
         if node.alive and node.live and (_other_program(node, entry) or entry.spec.kind in self.kinds):
             self.rest.append(Rerun(node.id, node.run))
+        elif node.stands and not self.fleet.once(entry.spec.kind):
+            self.rest.append(Starting(node.id, node.run + 1, resume=bool(node.session)))
         if target != lower:
             self.rest.append(Granted(node.id, target))
         self.level(node, entry.children, was.children if was is not None else ())

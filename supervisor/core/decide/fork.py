@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from supervisor.core import names
+from supervisor.core import models, names
 from supervisor.core.authority import Agent, Principal
-from supervisor.core.decide import admit
+from supervisor.core.decide import admit, stand
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Born, Fact, Queued, Starting
+from supervisor.core.facts import Born, Fact, Queued
 from supervisor.core.grants import Grant
+from supervisor.core.nearest import meant
 from supervisor.core.refusals import refuse
 from supervisor.core.requests import Fork
 from supervisor.core.spec import Declared, Fleet, Role, Spec
@@ -29,30 +30,31 @@ def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list
     _limits(project, fleet, moment.stamp.forks)
     spec, grant = _wanted(project, fleet, parent, request)
     if not any(kind.name == spec.kind for kind in fleet.kinds):
-        known = ", ".join(sorted(kind.name for kind in fleet.kinds))
-        raise refuse("unknown", f"there is no kind {spec.kind!r}; known are {known}", field="kind", asked=spec.kind)
+        known = sorted(kind.name for kind in fleet.kinds)
+        words = f"there is no kind {spec.kind!r}; known are {', '.join(known)}{meant(spec.kind, known)}"
+        raise refuse("unknown", words, field="kind", asked=spec.kind)
     admit.new(project, parent, spec, grant)
     name = check_name(project, request.name) if request.name else f"SubAgent-{project.unnamed + 1:02d}"
-    return birth(moment, moment.agent(), name, parent.id if parent else None, spec, grant, declared=False, by=str(by))
+    born = Born(moment.agent(), name, parent.id if parent else None, spec, grant, by=str(by))
+    return birth(fleet, moment, born)
 
 
-def birth(
-    moment: Moment, agent: str, name: str, parent: str | None, spec: Spec, grant: Grant, *, declared: bool, by: str
-) -> list[Fact]:
-    """The facts of a new agent: it is, its brief waits, its first run starts."""
-    facts: list[Fact] = [Born(agent, name, parent, spec, grant, declared, by)]
-    if spec.task.strip():
-        facts.append(Queued(agent, moment.input("brief", spec.task, by)))
-    facts.append(Starting(agent, 1))
+def birth(fleet: Fleet, moment: Moment, born: Born) -> list[Fact]:
+    """The facts of a new agent: it is, its brief waits, its first run starts or it stands by."""
+    facts: list[Fact] = [born]
+    if born.spec.task.strip():
+        facts.append(Queued(born.agent, moment.input("brief", born.spec.task, born.by)))
+    facts.append(stand.first(fleet, born.agent, born.spec.kind))
     return facts
 
 
-def declare(moment: Moment, declared: Declared, parent: str | None, by: str) -> list[Fact]:
+def declare(fleet: Fleet, moment: Moment, declared: Declared, parent: str | None, by: str) -> list[Fact]:
     """A declared agent and all that is declared below it, parents first."""
     agent = moment.agent()
-    facts = birth(moment, agent, declared.name, parent, declared.spec, declared.grant, declared=True, by=by)
+    born = Born(agent, declared.name, parent, declared.spec, declared.grant, declared=True, by=by)
+    facts = birth(fleet, moment, born)
     for child in declared.children:
-        facts += declare(moment, child, agent, by)
+        facts += declare(fleet, moment, child, agent, by)
     return facts
 
 
@@ -124,7 +126,7 @@ def _wanted(project: Project, fleet: Fleet, parent: Node | None, request: Fork) 
     if not kind:
         raise refuse("value", "name a declared --role, or a --kind", field="kind")
     base = role.spec if role else evolve(fleet.defaults, task="", description="", role="")
-    inherited = parent.model if parent is not None and parent.spec.kind == kind else ""
+    model, model_from = _model(project, parent, kind, base, request)
     stands = parent.spec.directory if parent is not None else project.file.rpartition("/")[0]
     spec = evolve(
         base,
@@ -133,12 +135,23 @@ def _wanted(project: Project, fleet: Fleet, parent: Node | None, request: Fork) 
         task=request.task or base.task,
         description=request.description or base.description,
         directory=request.directory or base.directory or stands,
-        model=request.model or base.model or inherited,
+        model=model,
+        model_from=model_from,
         max_tasks=request.max_tasks if request.max_tasks is not None else base.max_tasks,
         replace=request.replace if request.replace is not None else base.replace,
         restart=request.restart if request.restart is not None else base.restart,
     )
     return spec, admit.merged(role.grant if role else Grant(), request.grant)
+
+
+def _model(project: Project, parent: Node | None, kind: str, base: Spec, request: Fork) -> tuple[str, str]:
+    """What the fork names, else its role, else the defaults, else what its parent uses; and whose word that is."""
+    if request.model:
+        return request.model, models.FORK
+    if base.model_from or base.model:
+        return base.model, base.model_from
+    model = models.inherited(project, parent, kind)
+    return (model, f"parent {parent.name} ({parent.id})") if model and parent is not None else ("", "")
 
 
 def _role(fleet: Fleet, request: Fork) -> Role | None:
@@ -147,10 +160,11 @@ def _role(fleet: Fleet, request: Fork) -> Role | None:
         return None
     found = next((role for role in fleet.roles if fold(role.name) == wanted), None)
     if found is None and not request.kind:
-        known = ", ".join(role.name for role in fleet.roles) or "none"
+        known = [role.name for role in fleet.roles]
         raise refuse(
             "unknown",
-            f"there is no role {request.role!r} (declared: {known}); as a label it needs a --kind",
+            f"there is no role {request.role!r} (declared: {', '.join(known) or 'none'}); as a label it needs a --kind"
+            + meant(request.role, known),
             field="role",
             asked=request.role,
         )
@@ -165,7 +179,7 @@ def used_up(node: Node) -> str:
     return "wall" if node.grant.wall is not None and node.grant.wall <= node.lasted else ""
 
 
-def follower(node: Node, moment: Moment) -> tuple[str, list[Fact]]:
+def follower(fleet: Fleet, node: Node, moment: Moment) -> tuple[str, list[Fact]]:
     """`replace`: a fresh agent takes the name, the inbox and what remains of the reservation, under the new id given
     back. What it draws from above is not looked at: with nothing left there it waits for more, as any other."""
     remains = {
@@ -182,4 +196,5 @@ def follower(node: Node, moment: Moment) -> tuple[str, list[Fact]]:
     agent = moment.agent()
     waiting = [moment.input("brief", brief, "fleet", wake=False), *node.inbox]
     born = Born(agent, node.name, node.parent, node.spec, grant, node.declared, node.by, node.id)
-    return agent, [born, *(Queued(agent, item) for item in waiting), Starting(agent, 1)]
+    beginning = stand.first(fleet, agent, node.spec.kind)
+    return agent, [born, *(Queued(agent, item) for item in waiting), beginning]

@@ -8,13 +8,16 @@ from collections import deque
 from supervisor.core import authority, facts, names, requests
 from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import admit, fleet, fork, leave, run, task
+from supervisor.core.decide import admit, fleet, fork, leave, outside, park, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
 from supervisor.core.refusals import Refusal, RefusedError, refuse
 from supervisor.core.requests import VERB, Request
 from supervisor.core.state import Node, Project, fold
+
+#: What may book something.
+SPENDING = (facts.Spent, facts.Handed, facts.TurnStarted)
 
 
 def decide(project: Project, by: Principal, request: Request, moment: Moment) -> list[Fact] | Refusal:
@@ -64,7 +67,7 @@ def _decide(project: Project, by: Principal, request: Request, moment: Moment) -
         case requests.Start():
             return leave.start(project, node, moment, str(by))
         case requests.Restarting(branch=branch):
-            return leave.restart(project, node, branch=branch)
+            return leave.restart(project, node, str(by), branch=branch)
         case requests.Hold(grant=grant):
             return _hold(project, node, grant)
         case requests.Rename(name=name):
@@ -74,7 +77,7 @@ def _decide(project: Project, by: Principal, request: Request, moment: Moment) -
 def reach(project: Project, by: Principal, text: str, verb: str) -> Node:
     """The target of a verb, if it is the caller's to reach: what it only reads, it has to see. Only what ends nothing
     and changes nobody takes a part of a name."""
-    node = names.find(project, by, text, part=verb in ("instruct", "logs", "tree", "usage"))
+    node = names.find(project, by, text, part=verb in ("instruct", "logs", "tree", "usage", "about"))
     how = authority.TABLE[verb]
     if isinstance(by, Agent) and how != "read":
         own = node.id == by.agent
@@ -112,6 +115,10 @@ def take(project: Project, happened: list[Fact], moment: Moment) -> list[Fact]:
         fact = waiting.popleft()
         node = project.agents.get(getattr(fact, "agent", ""))
         if not _moot(project, node, fact):
+            if isinstance(fact, SPENDING) and moment.stamp.day not in ("", project.books.day):
+                dawned = facts.Dawned(moment.stamp.day)
+                apply(project, dawned, moment.stamp.at)
+                taken.append(dawned)
             heard = node is None or not late(node, fact) or isinstance(fact, facts.Spent)
             apply(project, fact, moment.stamp.at)
             taken.append(fact)
@@ -134,8 +141,16 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or not leave.settled(node)
         case facts.Starting():
             return node is None or node.alive or fact.run != node.run + 1 or not (node.live or node.state == "stopped")
+        case facts.Stood():
+            return node is None or node.alive or not (node.live or node.state == "stopped")
         case facts.BackedOff():
             return node is None or node.alive or not node.live
+        case facts.Parked():
+            return node is None or not node.live
+        case facts.Unparked():
+            return node is None or node.state != "parked"
+        case facts.Mended():
+            return fact.credential not in project.tripped
         case facts.Handed():
             return node is None or task.hand(project, node) != [fact]
         case facts.Queued():
@@ -144,6 +159,8 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or node.task is None
         case facts.Interrupted():
             return node is None or node.state != "working" or node.cut
+        case facts.Outside():
+            return node is None or fact.used in node.outside
         case facts.Warned():
             return node is None or fact.field not in node.accounts or (fact.field, fact.percent) in node.warned
         case _:
@@ -151,28 +168,59 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
 
 
 def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
-    if isinstance(fact, facts.Opened):
-        return run.after_opening(project, moment, fact)
+    match fact:
+        case facts.Opened():
+            return run.after_opening(project, moment, fact)
+        case facts.Tripped():
+            return park.after_trip(project, fact, moment)
+        case facts.Mended():
+            return park.after_mending(project, fact, moment)
     node = project.agents.get(getattr(fact, "agent", ""))
     if node is None:
         return []
+    return [*_follow_work(project, node, fact, moment), *_follow_life(project, node, fact, moment)]
+
+
+def _follow_work(project: Project, node: Node, fact: Fact, moment: Moment) -> list[Fact]:
+    """What follows from what an agent does."""
     match fact:
         case facts.Ready():
-            return task.carry_on(project, node, moment)
-        case facts.Queued():
+            return [*outside.after_report(project, fact), *task.carry_on(project, node, moment)]
+        case facts.Queued() | facts.Stood():
             return task.hand(project, node)
-        case facts.Handed() | facts.Spent() | facts.TurnStarted():
+        case facts.Handed() | facts.TurnStarted():
             return task.after_spending(project, fact)
+        case facts.Spent():
+            return [
+                *outside.after_report(project, fact),
+                *task.after_spending(project, fact),
+                *park.settle(project, node, moment),
+            ]
+        case facts.Started():
+            return park.settle(project, node, moment)
+        case facts.Limited():
+            return park.after_limit(project, fact, moment)
+        case facts.Unparked():
+            return task.carry_on(project, node, moment)
+        case facts.Outside():
+            return outside.after_outside(project, fact, moment)
         case facts.Warned():
             return task.after_warning(project, fact, moment)
         case facts.TurnEnded():
-            return task.after_turn(project, fact)
+            return [*task.after_turn(project, fact), *park.settle(project, node, moment)]
         case facts.Said():
             return task.after_said(project, fact)
         case facts.TaskEnded():
             return task.after_task(project, fact, moment)
+        case _:
+            return []
+
+
+def _follow_life(project: Project, node: Node, fact: Fact, moment: Moment) -> list[Fact]:
+    """What follows when its runs and its time end."""
+    match fact:
         case facts.Leaving():
-            return leave.after_leaving(project, fact, moment)
+            return [*task.let_go(node), *leave.after_leaving(project, fact, moment)]
         case facts.Left():
             return leave.after_left(project, fact, moment)
         case facts.Exited() | facts.Unstarted():
@@ -180,7 +228,8 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
         case facts.Lost():
             return run.after_loss(project, fact, moment)
         case facts.Due():
-            return run.after_backoff(project, fact)
+            parked = node.state == "parked"
+            return park.after_wait(project, node, moment) if parked else run.after_backoff(project, fact)
         case facts.Expired():
             return [*leave.leave(node, "gone", "wall", "")] if node.live else []
         case _:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 
-from supervisor.core.decide import fork, trial
+from supervisor.core.decide import fork, park, stand, trial
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Away, Cause, Downed, Fact, Forgotten, Leaving, Left, Rerun, Starting
+from supervisor.core.facts import Away, Cause, Downed, Fact, Forgotten, Leaving, Left, Rerun
 from supervisor.core.refusals import refuse
-from supervisor.core.spec import Declared
+from supervisor.core.spec import Declared, Fleet
 from supervisor.core.state import Node, Project, fold
 from supervisor.core.words import called
 
@@ -37,8 +37,11 @@ def down(project: Project, by: str) -> list[Fact]:
 
 
 def start(project: Project, node: Node, moment: Moment, by: str) -> list[Fact]:
-    """Revive a stopped agent and its declared children, or a declared one that was disbanded; a live one is left alone.
-    Its budgets are asked for anew only where they were given back."""
+    """Revive a stopped agent and its declared children, or a declared one that was disbanded; a live one is left alone,
+    but that a parked one is tried at once. Its budgets are asked for anew only where they were given back."""
+    park.by_a_person(node, by, "start")
+    if node.state == "parked":
+        return park.wake(project, node)
     if node.live:
         return []
     if node.state == "stopping":
@@ -55,7 +58,12 @@ def start(project: Project, node: Node, moment: Moment, by: str) -> list[Fact]:
         return trial.admitted(project, _revive(project, node, declared, moment, by), moment.stamp.at)
     if declared is None:
         raise _cannot(f"{node.name} is gone for good; fork another", "gone")
-    return trial.admitted(project, fork.declare(moment, declared, node.parent, by), moment.stamp.at)
+    return trial.admitted(project, fork.declare(_fleet(project), moment, declared, node.parent, by), moment.stamp.at)
+
+
+def _fleet(project: Project) -> Fleet:
+    """What was accepted; there is something where an agent is."""
+    return project.fleet or Fleet("")
 
 
 def _cannot(why: str, held: str) -> Exception:
@@ -68,7 +76,7 @@ def _has_done_all(node: Node) -> bool:
 
 def _revive(project: Project, node: Node, declared: Declared | None, moment: Moment, by: str) -> list[Fact]:
     """The agent, its stopped declared children, and those that the file has declared meanwhile."""
-    facts: list[Fact] = [Starting(node.id, node.run + 1, resume=bool(node.session))]
+    facts: list[Fact] = [stand.again(project, node)]
     entries = {fold(entry.name): entry for entry in declared.children} if declared is not None else {}
     for child in node.children:
         below = project.agents[child]
@@ -76,7 +84,7 @@ def _revive(project: Project, node: Node, declared: Declared | None, moment: Mom
             facts += _revive(project, below, entries.get(below.entry), moment, by)
     for entry in entries.values():
         if fold(entry.name) not in node.declares:
-            facts += fork.declare(moment, entry, node.id, by)
+            facts += fork.declare(_fleet(project), moment, entry, node.id, by)
     return facts
 
 
@@ -92,8 +100,10 @@ def declaration(project: Project, node: Node) -> Declared | None:
     return found
 
 
-def restart(project: Project, node: Node, *, branch: bool) -> list[Fact]:
-    """End the run and start another with its conversation; the children stay. In backoff the wait is cut short."""
+def restart(project: Project, node: Node, by: str, *, branch: bool) -> list[Fact]:
+    """End the run and start another with its conversation; the children stay. The wait of a backoff is cut short, and
+    for a person that of a park."""
+    park.by_a_person(node, by, "restart")
     if not node.live:
         raise refuse(
             "state",
@@ -104,10 +114,12 @@ def restart(project: Project, node: Node, *, branch: bool) -> list[Fact]:
         )
     facts: list[Fact] = []
     for at in project.down(node) if branch else (node,):
+        if at.state == "parked" and by != "operator":
+            continue
         if at.live and at.alive:
             facts.append(Rerun(at.id, at.run))
         elif at.live:
-            facts.append(Starting(at.id, at.run + 1, resume=bool(at.session)))
+            facts.append(stand.again(project, at))
     return facts
 
 
@@ -138,7 +150,7 @@ def empty(project: Project, node: Node, moment: Moment) -> list[Fact]:
     parent = project.above(node)
     fresh, births = "", list[Fact]()
     if not (field := fork.used_up(node)):
-        fresh, births = fork.follower(node, moment)
+        fresh, births = fork.follower(_fleet(project), node, moment)
     told = f"{fresh} takes its place" if fresh else f"no other follows: nothing of its {field} is left"
     digest = moment.tell(parent, f"{called(node)} was released; {told}.", wake=False) if parent is not None else []
     return [Left(node.id, "gone"), *births, *digest]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from supervisor.core.decide import leave, task
+from supervisor.core.decide import leave, park, stand, task
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Abandoned, BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Starting, Unstarted
+from supervisor.core.facts import Abandoned, BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Parked, Unstarted
 from supervisor.core.state import Node, Project
-from supervisor.core.words import called
+from supervisor.core.talk import Turn, served
+from supervisor.core.words import called, ended
 
 #: Crashes without a run of `SETTLED` seconds between them, after which an agent is given up.
 CRASHES = 5
@@ -34,16 +35,23 @@ def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Momen
         return [*task.cut(node), *leave.empty(project, node, moment)]
     if not node.live:
         return []
+    if node.state == "parked":
+        # Whatever its program did: it goes on when the time is over.
+        return [stand.again(project, node)] if project.once(node) else []
+    if isinstance(fact, Unstarted) and fact.credential:
+        return park.not_spawned(project, node, fact, moment)
     if node.rerun is not None:
-        return [*task.cut(node), Starting(node.id, node.run + 1, resume=node.rerun and bool(node.session))]
+        return [*task.cut(node), stand.again(project, node, resume=node.rerun)]
     exited = fact if isinstance(fact, Exited) else None
-    ended = task.cut(node, exited)
+    if node.talk.once and exited is not None and served(node, exited):
+        return [*task.over(node, exited), stand.again(project, node)]
+    over = task.over(node, fact) if node.talk.once else task.cut(node, exited)
     limit = node.spec.max_tasks
-    if ended and limit is not None and node.tasks + 1 >= limit:
-        return ended  # its last task: what follows is decided there
-    told, follows = _policy(project, node, exited, moment, wake=not ended)
+    if over and limit is not None and node.tasks + 1 >= limit:
+        return over  # its last task: what follows is decided there
+    told, follows = _policy(project, node, exited, moment, wake=not over)
     # The end of a task wakes the parent; what else there is to tell goes along in the same turn.
-    return [*told, *ended, *follows]
+    return [*told, *over, *follows]
 
 
 def _policy(
@@ -51,8 +59,11 @@ def _policy(
 ) -> tuple[list[Fact], list[Fact]]:
     """What the parent is told, and what follows. Death by a signal is a failure, and so is a run that was to resume a
     conversation and never did; one that was told to end never comes here."""
-    stuck = fact is not None and node.talk.resuming and not node.talk.ready
-    failed = fact is None or fact.code != 0 or stuck or (node.spec.restart == "always" and fact.lasted < QUICK)
+    heard = node.talk.ready and not (node.talk.once and node.talk.unread)
+    stuck = fact is not None and node.talk.resuming and not heard
+    quick = fact is not None and node.spec.restart == "always" and fact.lasted < QUICK
+    # One that does a task and ends comes here only where it has not done it.
+    failed = fact is None or fact.code != 0 or stuck or quick or node.talk.once
     again = stuck or node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
     how = _how(node, fact)
     if not again:
@@ -90,11 +101,11 @@ def _wait(crashes: int, moment: Moment) -> float:
 def _how(node: Node, fact: Exited | None) -> str:
     if fact is None:
         return f"could not be started: {node.reason}"
-    if fact.oom and fact.signal == 9:
-        return "used up its memory and was ended by the kernel"
-    if fact.signal is not None:
-        return f"was ended by signal {fact.signal}"
-    return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
+    return ended(fact) + (_WHEN[node.talk.turn] if node.talk.once else "")
+
+
+#: When a program that does one task and ends may not end.
+_WHEN: dict[Turn, str] = {"": " before it had its task", "runs": " in the middle of its turn", "over": ""}
 
 
 def _tell(project: Project, node: Node, text: str, moment: Moment, *, wake: bool) -> list[Fact]:
@@ -107,7 +118,7 @@ def after_backoff(project: Project, fact: Due) -> list[Fact]:
     node = project.agents[fact.agent]
     if node.state != "backoff" or project.closing:
         return []
-    return [Starting(node.id, node.run + 1, resume=bool(node.session))]
+    return [stand.again(project, node)]
 
 
 def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
@@ -117,10 +128,20 @@ def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
 
 
 def after_opening(project: Project, moment: Moment, _fact: Opened) -> list[Fact]:
-    """Recovery: what was alive is lost, what was leaving has left; then every live agent starts, parents first."""
+    """Recovery: what was alive is lost, what was leaving has left; then every live agent starts, parents first, or is
+    parked as it was."""
     nodes = [node for main in project.mains for node in project.down(project.agents[main])]
     facts: list[Fact] = [Lost(node.id, node.run) for node in nodes if node.alive]
     facts += [fact for node in nodes if not node.alive for fact in leave.empty(project, node, moment)]
     if project.wanted:
-        facts += [Starting(node.id, node.run + 1, resume=bool(node.session)) for node in nodes if node.live]
+        facts += [fact for node in nodes if node.live for fact in _again(project, node)]
     return facts
+
+
+def _again(project: Project, node: Node) -> list[Fact]:
+    """What a live agent goes on with under the next daemon."""
+    if node.park is None:
+        return [stand.again(project, node)]
+    kept = node.park
+    parked = Parked(node.id, node.until or 0.0, kept.sort, kept.text, kept.named, kept.shared)
+    return [stand.again(project, node), parked] if project.once(node) else [parked]

@@ -3,7 +3,7 @@ way."""
 
 from __future__ import annotations
 
-from supervisor.core import budgets
+from supervisor.core import budgets, talk
 from supervisor.core.authority import Principal
 from supervisor.core.decide.leave import leave
 from supervisor.core.decide.moment import Moment
@@ -17,16 +17,18 @@ from supervisor.core.facts import (
     Returned,
     Said,
     Spent,
+    Starting,
     TaskEnded,
     TurnEnded,
     TurnStarted,
+    Unstarted,
     Warned,
 )
 from supervisor.core.lifecycle import IDLE
+from supervisor.core.parking import held
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project
-from supervisor.core.talk import unread
-from supervisor.core.words import amount, called, digest
+from supervisor.core.words import amount, called, digest, ended
 
 #: The budgets that cut a running turn. The last allowed turn is not cut by having been counted.
 INTERRUPTING = ("tokens", "cost")
@@ -62,16 +64,23 @@ def instruct(node: Node, by: Principal, text: str, moment: Moment) -> list[Fact]
 
 def hand(project: Project, node: Node) -> list[Fact]:
     """What waits goes to an idle program in one turn, if the budgets hold one more: all digests, and the next text
-    that wakes with the gentle ones before it. No text that does not wake starts a turn.
+    that wakes with the gentle ones before it. No text that does not wake starts a turn. An agent that stands by without
+    a process is started for it first.
 
     While a task is under way only digests go. An agent that waits takes the next text that was given after it asked
     as its answer, in the midst of its turn if that still runs; then digests wait for the turn's end."""
-    if project.closing or not node.alive or node.rerun is not None or node.state not in IDLE:
+    if project.closing or node.rerun is not None or node.state not in IDLE or _hears_nothing(node):
         return []
-    if not any(item.wake for item in node.inbox) or _is_short(project, node):
+    if _is_short(project, node):
+        return []
+    if node.stands and _goes_on(node):
+        return [_starting(node)]
+    if not any(item.wake for item in node.inbox):
+        return []
+    if not node.turn and held(project, node):
         return []
     chosen: list[Input] = []
-    answer = node.state == "waiting" and (node.task is not None or node.turn)
+    answer = (node.state == "waiting" and (node.task is not None or node.turn)) or _answers(node)
     room = node.task is None or answer
     for item in node.inbox:
         if item.sort == "digest":
@@ -81,8 +90,31 @@ def hand(project: Project, node: Node) -> list[Fact]:
             room = not item.wake
     if not any(item.wake for item in chosen):
         return []
+    if node.stands:
+        return [_starting(node)]
     texts = tuple(item.id for item in chosen)
     return [Handed(node.id, node.run, texts, turn=not node.turn, introduce=not node.introduced)]
+
+
+def _hears_nothing(node: Node) -> bool:
+    """Whether there is nothing to hand a text to: no process, and none to be started for it; or one that has been given
+    all that it takes."""
+    return talk.full(node) if node.alive else not node.stands
+
+
+def _starting(node: Node) -> Starting:
+    """Its program is started with what waits; it is handed over once that is ready."""
+    return Starting(node.id, node.run + 1, resume=bool(node.session))
+
+
+def _answers(node: Node) -> bool:
+    """Whether its run was started with an answer, and has not been given it yet."""
+    return node.talk.answering and node.talk.turn == "" and node.task is not None
+
+
+def _goes_on(node: Node) -> bool:
+    """Whether the next run is to go on with a task that was cut (`resume = "continue"`)."""
+    return node.task is not None and node.state == "standing"
 
 
 def _is_short(project: Project, node: Node) -> bool:
@@ -92,9 +124,10 @@ def _is_short(project: Project, node: Node) -> bool:
 
 
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
-    """The turn that leaves nothing queued ends the task, unless the agent waits on someone."""
+    """The turn that leaves nothing queued ends the task, unless the agent waits on someone. One that met a limit ends
+    no task, whatever became of it: only what the agent said does."""
     node = project.agents[fact.agent]
-    if node.task is None or (node.state == "waiting" and not node.status):
+    if node.task is None or (node.state in ("waiting", "parked") and not node.status):
         return hand(project, node)
     status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
     return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text))]
@@ -122,11 +155,30 @@ def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
     return facts + (leave(node, "gone", "tasks", "fleet") if last else hand(project, node))
 
 
+def over(node: Node, fact: Exited | Unstarted) -> list[Fact]:
+    """A run of a program that does one task and ends is over: what became of the task, where its turn had not ended. It
+    is done where the program told nothing of turns and ended well."""
+    if node.talk.turn != "runs" or node.task is None or node.task.id in _kept(node):
+        return []
+    if isinstance(fact, Unstarted):
+        return [TaskEnded(node.id, "failed", f"it could not be started: {fact.reason}")]
+    well = talk.served(node, fact)
+    if not well and node.spec.resume == "continue":
+        return []
+    how, said = ended(fact), _first_words(talk.last(node))
+    if well and fact.code == 0:
+        return [TaskEnded(node.id, node.status or "done", node.summary or said)]
+    why = f"it {how}{'' if well else ' in the middle of its turn'}" + (f"; its last line: {said}" if said else "")
+    return [TaskEnded(node.id, node.status or "failed", node.summary or why)]
+
+
 def cut(node: Node, fact: Exited | None = None, *, wake: bool = True) -> list[Fact]:
     """A run ended in the middle of a task: what became of it. `fact` is given where the program ended by itself; one
     that was made to end has done its task only if it said so. With `wake` false the parent is not woken, because the
     same befell it. `resume = "continue"` keeps a task for the next run, and so does not having been begun with."""
     if node.task is None or node.task.id in _kept(node):
+        return []
+    if node.live and (node.limited or node.state == "parked"):
         return []
     if node.wanted != "gone" and node.spec.resume == "continue":
         return []
@@ -135,20 +187,37 @@ def cut(node: Node, fact: Exited | None = None, *, wake: bool = True) -> list[Fa
     return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last), wake)]
 
 
+def let_go(node: Node) -> list[Fact]:
+    """It leaves, and no run of it will: what a limit stopped is over."""
+    return cut(node) if node.limited and not node.alive else []
+
+
 def give_back(node: Node) -> list[Fact]:
     """A run ended: what its program had not begun with waits for the next one."""
     return [Returned(node.id, names)] if (names := _kept(node)) else []
 
 
 def _kept(node: Node) -> tuple[str, ...]:
-    return unread(node) if node.wanted != "gone" else ()
+    return talk.unread(node) if node.wanted != "gone" else ()
 
 
 def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:
-    """`resume = "continue"`: the program is back, and the task that was cut goes on, before any other."""
-    if node.task is None or node.state != "standing":
+    """The program is back, and the task that was cut goes on, before any other: after a death of it with
+    `resume = "continue"`, after a limit always. One that was told of its task in this conversation is not told it
+    again: it would begin anew."""
+    if node.task is None or node.state != "standing" or node.rerun is not None or _answers(node):
         return hand(project, node)
-    text = f"Your process was started again in the middle of this task; go on with it.\n{node.task.text}"
+    if node.limited and node.introduced:
+        text = (
+            f"Your provider took no more for a while ({node.limited}) and does again. Go on with your task where you "
+            f"were: {_first_words(node.task.text)}"
+        )
+    elif node.limited:
+        text = (
+            f"Your provider took no more for a while ({node.limited}) and does again; do this task.\n{node.task.text}"
+        )
+    else:
+        text = f"Your process was started again in the middle of this task; go on with it.\n{node.task.text}"
     return [Queued(node.id, moment.input("digest", digest(text), "fleet"))]
 
 

@@ -24,8 +24,9 @@ from supervisor.runtime.journal.segments import NAME, Files
 #: What was cut off as a torn tail is kept here: should it ever have been more than that, it is not lost.
 CUT = "journal.cut"
 LOCK = "journal.lock"
-#: A segment that has grown to so many bytes is followed by another.
-SEGMENT = 16 * 1024 * 1024
+#: A segment that has grown to so many bytes is followed by another. Its replay is what a start waits for: some tenths
+#: of a second.
+SEGMENT = 4 * 1024 * 1024
 
 
 class JournalError(Exception):

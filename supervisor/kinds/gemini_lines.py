@@ -1,0 +1,122 @@
+"""Takes values out of gemini's lines: usage, errors, tool calls; and maps the tools of a grant to rules of its policy
+engine."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from attrs import evolve, frozen
+
+from supervisor.core.ledger import Report, Usage
+from supervisor.kinds import fields
+from supervisor.kinds.fields import LineError
+
+#: gemini's own tools, in version 0.61.
+OWN = (
+    *("read_file", "read_many_files", "list_directory", "grep_search", "glob", "replace", "write_file"),
+    *("run_shell_command", "list_background_processes", "read_background_output", "google_web_search", "web_fetch"),
+    *("read_mcp_resource", "list_mcp_resources", "invoke_agent", "activate_skill", "get_internal_docs", "ask_user"),
+    *("write_todos", "update_topic", "complete_task", "enter_plan_mode", "exit_plan_mode", "save_memory"),
+    *("tracker_create_task", "tracker_update_task", "tracker_get_task", "tracker_list_tasks"),
+    *("tracker_add_dependency", "tracker_visualize"),
+)
+#: Neutral names of tools and gemini's own.
+TOOLS = {
+    "read": ("read_file", "read_many_files"),
+    "ls": ("list_directory",),
+    "grep": ("grep_search",),
+    "glob": ("glob",),
+    "edit": ("replace",),
+    "write": ("write_file",),
+    "bash": ("run_shell_command", "list_background_processes", "read_background_output"),
+    "web": ("google_web_search", "web_fetch"),
+}
+#: `gemini:NAME` in a grant; a `*` at the end is any rest, for the tools of an MCP server alone.
+_OWN_TOOL = re.compile(r"gemini:([A-Za-z][A-Za-z0-9_.-]*|mcp_[A-Za-z0-9_.-]*\*)")
+_STATUS = re.compile(r"\b([45]\d\d)\b")
+
+
+@frozen
+class Failure:
+    """What a model's provider answered: `status` is the HTTP status, 0 where it is not known."""
+
+    text: str
+    status: int = 0
+
+
+def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
+    """An object inside another one."""
+    value = holder.get(key)
+    if not isinstance(value, dict):
+        raise LineError(f"`{key}` is no object")
+    return value
+
+
+def reports(stats: Mapping[str, object], name: str, calls: int) -> tuple[Report, ...]:
+    """What one process used, a report a model. gemini does not tell how many calls these were: those that were seen are
+    the first model's."""
+    found = [_report(model, member(member(stats, "models"), model), name) for model in member(stats, "models")]
+    used = [report for report in found if report.usage.tokens]
+    if used:
+        used[0] = evolve(used[0], usage=evolve(used[0].usage, calls=max(1, calls)))
+    return tuple(used)
+
+
+def _report(model: str, told: Mapping[str, object], name: str) -> Report:
+    total, prompt, words = (fields.whole(told, key) for key in ("total_tokens", "input_tokens", "output_tokens"))
+    cached = min(prompt, fields.whole(told, "cached"))
+    # The thoughts are told by nothing but the difference.
+    thoughts = max(0, total - prompt - words)
+    usage = Usage(input=prompt - cached, cache_read=cached, output=words + thoughts, reasoning=thoughts)
+    return Report("call", usage, id=fields.clip(f"{name}:{model}", fields.LAST), model=fields.clip(model, fields.LAST))
+
+
+def failure(text: str) -> Failure:
+    """Of an error, in words: gemini gives its provider's answer as JSON in the midst of them."""
+    begin, end = text.find("{"), text.rfind("}")
+    if 0 <= begin < end:
+        try:
+            inner = json.loads(text[begin : end + 1])
+        except (ValueError, RecursionError):
+            inner = None
+        told = inner.get("error") if isinstance(inner, dict) else None
+        if isinstance(told, dict) and isinstance(told.get("message"), str):
+            status = told.get("code")
+            known = status if isinstance(status, int) and not isinstance(status, bool) else 0
+            name = told.get("status")
+            words = ": ".join(str(part) for part in (known or "", name or "", told["message"]) if part)
+            return Failure(fields.clip(words), known)
+    found = _STATUS.search(text) if "API Error" in text else None
+    return Failure(fields.clip(text.strip()), int(found[1]) if found else 0)
+
+
+def shown(name: str, given: object) -> str:
+    """What people are shown of a tool call: its name and the first line of the first text among its arguments."""
+    values = given.values() if isinstance(given, dict) else ()
+    first = next((value for value in values if isinstance(value, str)), "")
+    return f"{name}: {first.strip().partition(chr(10))[0][: 2 * fields.LAST]}"
+
+
+def granted(tools: tuple[str, ...]) -> tuple[str, ...]:
+    """gemini's names of the tools of a grant."""
+    named: list[str] = []
+    for tool in tools:
+        own = _OWN_TOOL.fullmatch(tool)
+        named += TOOLS.get(tool, (own[1],) if own else ())
+    return tuple(dict.fromkeys(named))
+
+
+def policy(tools: tuple[str, ...]) -> str:
+    """Rules that leave gemini these tools and no others of its own, nor any of an MCP server that is not named. What
+    the person's own rules say of those that are left holds as before: nothing here allows one of gemini's own."""
+    left = granted(tools)
+    rules = [_rule([name for name in OWN if name not in left], "deny", 900), _rule(["mcp_*"], "deny", 900)]
+    mcp = [name for name in left if name.startswith("mcp_")]
+    return "\n".join([*rules, *([_rule(mcp, "allow", 950)] if mcp else [])])
+
+
+def _rule(names: list[str], decision: str, priority: int) -> str:
+    # A list of texts is written the same way in JSON and in TOML.
+    return f'[[rule]]\ntoolName = {json.dumps(names)}\ndecision = "{decision}"\npriority = {priority}\n'
