@@ -42,8 +42,8 @@ class QwenConversation:
 
     @property
     def polite(self) -> bool:
-        """At the end of its stdin qwen may stay for a quarter of a minute; at SIGTERM it leaves at once."""
-        return False
+        """An idle qwen leaves when its stdin ends, and stays at SIGTERM."""
+        return True
 
     @property
     def finished(self) -> bool:
@@ -92,7 +92,8 @@ class QwenConversation:
             self._outbox.permit(prompt, request, "" if allow else DENIED)
 
     def close(self) -> None:
-        """Nothing is left to be said."""
+        """At the end of its stdin qwen would finish its turn first."""
+        self.interrupt()
 
     def ended(self) -> list[Fact]:
         lost = self._running and self._calling

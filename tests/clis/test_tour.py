@@ -17,21 +17,17 @@ from tests.model_server import ModelServer
 AGAIN = 'restart = "on-failure"\n'
 
 
-async def equal(fleet: Fleet, cli: Cli, server: ModelServer, killed: str = "") -> dict[str, int]:
-    """The books once they are the bill; of what is unknown they hold no more than it. `killed` are words of the text in
-    whose turn the CLI was killed."""
-    unknown = cli.unsaid | (cli.unknown if killed else frozenset())
+async def equal(fleet: Fleet, cli: Cli, server: ModelServer, unknown: frozenset[str] = frozenset()) -> None:
+    """The books once they are the bill; of what is unknown they hold no more than it."""
+    unknown |= cli.unsaid
 
-    async def booked() -> dict[str, int]:
-        own: dict[str, int] = (await fleet.tree())["lead"]["own"]
-        for bill in (cli.billed(server), cli.billed(server, killed)):  # it may have had the time to leave in order
-            same = all(own[name] == bill[name] for name in bill if name not in unknown)
-            if same and all(own[name] <= bill[name] for name in unknown):
-                return own
-        return {}
+    async def booked() -> bool:
+        own, bill = (await fleet.tree())["lead"]["own"], cli.billed(server)
+        same = all(own[name] == bill[name] for name in bill if name not in unknown)
+        return same and all(own[name] <= bill[name] for name in unknown)
 
     try:
-        return await eventually(booked, within=20)
+        await eventually(booked, within=20)
     except AssertionError:
         own = counted((await fleet.tree())["lead"]["own"])
         raise AssertionError(f"booked {own}, billed {cli.billed(server, killed)}") from None
@@ -108,8 +104,8 @@ async def test_a_cli_killed_in_a_turn_comes_back_with_its_conversation(
         assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
         assert "You are lead" not in server.asked[-1], "it knows who it is"
         assert server.bill[-1].n > 0, "it knows what it said before"
-        await equal(fleet, cli, server, killed="sleep 1000")
-        assert not [seen for seen in below(fleet.process.pid) if "sleep 1000" in seen.argv]
+        await equal(fleet, cli, server, cli.unknown)
+        assert not [seen for seen in below(fleet.process.pid) if "sleep 1000" in seen.argv], "its tool is gone"
 
 
 async def test_a_cli_killed_with_its_daemon_goes_on_with_its_conversation(
