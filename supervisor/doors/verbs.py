@@ -147,7 +147,7 @@ VERBS: tuple[Verb, ...] = (
     )),
     Verb("stop", "end its run and its branch; keep its name, conversation and reservation",
          "supervisorctl stop tests --plan", (_EXACT, _PLAN), waits=True),
-    Verb("start", "revive a stopped or disbanded agent, and its declared children",
+    Verb("start", "revive a stopped or disbanded agent, and its declared children; try a parked one at once",
          "supervisorctl start tests", (_EXACT,), waits=True),
     Verb("restart", "end its run and start it again with its conversation", "supervisorctl restart tests", (
         _EXACT,

@@ -71,7 +71,8 @@ class Reader(Protocol):
     """What a program prints, as facts."""
 
     def read(self, line: bytes) -> list[Fact]:
-        """One line of stdout. Never raises: an unreadable line is a `Garbled` fact."""
+        """One line of stdout. Never raises: an unreadable line is a `Garbled` fact. A `Limited` stands before the
+        `TurnEnded` of its turn: that ends no task then."""
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         """A line of more than `LINE_LIMIT` bytes, of which only the first are there: nothing where nobody needs it,

@@ -90,9 +90,8 @@ class Host:
             self.silence.listen()
 
     def told(self, fact: Interrupted | Answered | TurnStarted | Silent) -> None:
-        """What is about the run that is there: cut its turn, where the kind can; give it a person's answer; watch its
-        silence; end it for that, which is a failure. A program that does one task and ends has had the end of its
-        stdin: to cut its turn is to end its process."""
+        """What is about the run that is there. A program that does one task and ends has had the end of its stdin: to
+        cut its turn is to end its process."""
         run = self.run
         if run is None or run.number != fact.run:
             return
@@ -103,11 +102,9 @@ class Host:
                     self._end_of(fact.run)
             case Answered():
                 run.answer(fact.prompt, allow=fact.allow, text=fact.text)
-                self.silence.listen()
-            case TurnStarted():
-                self.silence.listen()
             case Silent():
                 self._end_of(fact.run)
+        self.silence.listen()
 
     def kept(self, spec: Spec) -> None:
         """The agent is kept in another way from now on."""

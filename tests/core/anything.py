@@ -187,9 +187,9 @@ _REQUESTS: list[Callable[[Random, str], Request]] = [
 ]
 
 
-def observation(rnd: Random, one: str, run: int) -> Fact:
-    """Anything a program or its end can make known."""
-    return rnd.choice(_OBSERVED)(one, run)
+def observation(rnd: Random, one: str, run: int, *, limits: bool = True) -> Fact:
+    """Anything a program or its end can make known; limits have times."""
+    return rnd.choice(_OBSERVED + (_LIMITS if limits else []))(one, run)
 
 
 def read(rnd: Random, one: str, run: int, handed: list[str]) -> Fact:
@@ -215,13 +215,15 @@ def elsewhere(rnd: Random, at: float) -> Fact:
     return rnd.choice(told)
 
 
-_OBSERVED: list[Callable[[str, int], Fact]] = [
-    lambda one, run: facts.Started(one, run, 77, 5),
+_LIMITS: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Started(one, run, 77, 5, "login-1"),
     lambda one, run: facts.Unstarted(one, run, "its login is stopped", "login-1"),
     lambda one, run: facts.Limited(one, run, "rate"),
     lambda one, run: facts.Limited(one, run, "quota", 2000.0, "until then"),
     lambda one, run: facts.Limited(one, run, "auth"),
+]
+_OBSERVED: list[Callable[[str, int], Fact]] = [
+    lambda one, run: facts.Started(one, run, 77, 5),
     lambda one, run: facts.Ready(one, run, "s2", "big-two"),
     lambda one, run: facts.Ready(one, run, "s2", fresh=True, tells=True),
     facts.TurnStarted,
