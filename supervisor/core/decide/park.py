@@ -131,7 +131,8 @@ def wake(project: Project, node: Node) -> list[Fact]:
     if node.alive:
         return [Unparked(node.id, _where(node))]
     if project.once(node):
-        return [Unparked(node.id, "waiting" if node.asks else "standing")]
+        to: Resumed = "waiting" if node.asks else "standing"
+        return [Unparked(node.id, to), *([] if node.stands else [stand.again(project, node)])]
     return [stand.again(project, node, resume=node.rerun is not False)]
 
 
