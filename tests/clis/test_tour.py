@@ -17,12 +17,15 @@ from tests.model_server import ModelServer
 AGAIN = 'restart = "on-failure"\n'
 
 
-async def equal(fleet: Fleet, cli: Cli, server: ModelServer, unknown: frozenset[str] = frozenset()) -> None:
-    """The books once they are the bill; of what is unknown they hold no more than it."""
+async def equal(
+    fleet: Fleet, cli: Cli, server: ModelServer, unknown: frozenset[str] = frozenset(), killed: str = ""
+) -> None:
+    """The books once they are the bill; of what is unknown they hold no more than it. `killed` are words of the text in
+    whose tool it was killed."""
     unknown |= cli.unsaid
 
     async def booked() -> bool:
-        own, bill = (await fleet.tree())["lead"]["own"], cli.billed(server)
+        own, bill = (await fleet.tree())["lead"]["own"], cli.billed(server, killed)
         same = all(own[name] == bill[name] for name in bill if name not in unknown)
         return same and all(own[name] <= bill[name] for name in unknown)
 
@@ -104,7 +107,7 @@ async def test_a_cli_killed_in_a_turn_comes_back_with_its_conversation(
         assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
         assert "You are lead" not in server.asked[-1], "it knows who it is"
         assert server.bill[-1].n > 0, "it knows what it said before"
-        await equal(fleet, cli, server, cli.unknown)
+        await equal(fleet, cli, server, cli.unknown, killed="sleep 1000")
         assert not [seen for seen in below(fleet.process.pid) if "sleep 1000" in seen.argv], "its tool is gone"
 
 
@@ -124,7 +127,7 @@ async def test_a_cli_killed_with_its_daemon_goes_on_with_its_conversation(
         assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
         assert "You are lead" not in server.asked[-1], "it knows who it is"
         assert server.bill[-1].n > 0, "it knows what it said before"
-        await equal(fleet, cli, server, killed="sleep 1000")
+        await equal(fleet, cli, server, cli.unknown, killed="sleep 1000")
 
 
 async def test_a_stopped_cli_leaves_nothing_and_is_started_with_its_conversation(
