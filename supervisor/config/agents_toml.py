@@ -26,7 +26,8 @@ __all__ = [
 #: The protocols there are, and whether each is a program that does one task and ends: the kinds of a fleet without any
 #: `[kinds]`, but for `lines`, which needs a command.
 PROTOCOLS: Final[Mapping[str, bool]] = {
-    "lines": False, "scripted": False, "pi": False, "claude": False, "codex": False, "gemini": True, "opencode": True
+    "lines": False, "scripted": False, "pi": False, "claude": False, "codex": False, "qwen": False,
+    "gemini": True, "opencode": True,
 }  # fmt: skip
 
 

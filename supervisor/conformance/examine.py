@@ -33,7 +33,7 @@ from supervisor.runtime.journal.segments import NAME
 from supervisor.runtime.journal.verify import verify
 
 #: What is shown of an agent and changes without a fact.
-_CLOCKS = frozenset({"elapsed", "parent"})
+_CLOCKS = frozenset({"elapsed", "parent", "ages", "silent", "quiet"})
 
 
 @frozen

@@ -102,6 +102,9 @@ class Node:
     turn: bool = False
     cut: bool = False
     asked: int = 0
+    #: it asked something that a text answers; what it asks that a person approves or denies, oldest first
+    asks: bool = False
+    prompts: dict[str, str] = Factory(dict)
     #: why it leaves, and who asked for it
     leaving: str = ""
     ended_by: str = ""

@@ -26,15 +26,13 @@ from supervisor.kinds.claude_books import REMEMBERED, Books
 from supervisor.kinds.claude_lines import SYNTHETIC
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
-from supervisor.kinds.stream_json import FIRST, Outbox
+from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
 
 #: Long lines that nobody needs: what a tool answered, what claude says back of ours.
 _UNNEEDED = (b'{"type":"user"', b'{"type":"control_response"', b'{"type":"stream_event"')
 #: Any other long line that begins like this is no result.
 _TYPED = b'{"type":"'
 _RESULT = b'{"type":"result"'
-_NOT_GRANTED = "This tool is not in your grant."
-_DENIED = "A person has denied this."
 
 
 @define
@@ -107,10 +105,10 @@ class ClaudeConversation:
         if self._running or self._sent:
             self._outbox.control("interrupt", cancel_queued=True)
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
         request = self._asked.pop(prompt, None)
         if request is not None:
-            self._outbox.permit(prompt, request, "" if allow else _DENIED)
+            self._outbox.permit(prompt, request, "" if allow else text or DENIED)
 
     def close(self) -> None:
         """At the end of its stdin claude would finish its turn first; cut, it still says what it used."""
@@ -206,7 +204,7 @@ class ClaudeConversation:
             return []
         tool = fields.words(request, "tool_name")
         if self._seat.tools is not None and not claude_lines.granted(tool, self._seat.tools):
-            self._outbox.permit(prompt, request, _NOT_GRANTED)
+            self._outbox.permit(prompt, request, NOT_GRANTED)
             return self._spoke(f"{tool} is not granted and was refused")
         self._asked[prompt] = request
         question = claude_lines.question(request)

@@ -99,7 +99,7 @@ class CodexConversation:
     def interrupt(self) -> None:
         self._turns.interrupt()
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:  # codex takes no reason
         if (reply := self._prompts.answered(prompt, allow=allow)) is not None:
             self._say(reply)
 

@@ -106,8 +106,9 @@ class Conversation(Reader, Protocol):
     def interrupt(self) -> None:
         """Queue what cuts the running turn."""
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
-        """Queue the person's answer to a `Blocked.prompt` of this run; one that is not open any more is passed over."""
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+        """Queue the person's answer to a `Blocked.prompt` of this run; one that is not open any more is passed over.
+        `text` is why not, "" where nothing was said."""
 
     def close(self) -> None:
         """Queue the polite way to stop; the host closes stdin after it."""

@@ -107,7 +107,7 @@ class PiConversation:
     def finished(self) -> bool:
         return False
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:  # a dialog takes no text
         """A dialog of an extension, by its id."""
         dialog = self._dialogs.get(prompt)
         if dialog is not None and dialog.prompt:

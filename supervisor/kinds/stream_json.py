@@ -14,6 +14,9 @@ from supervisor.kinds.kind import Seat
 _AGAIN = "[fleet: given again, because your process ended before it was seen to begin with this]\n"
 #: The id of our first request, to which the answer says that the program is there.
 FIRST = "fleet-1"
+#: Why a tool is refused.
+NOT_GRANTED = "This tool is not in your grant."
+DENIED = "A person has denied this."
 
 
 class Outbox:

@@ -9,6 +9,7 @@ from supervisor.kinds.kind import Kind
 from supervisor.kinds.lines import LINES
 from supervisor.kinds.opencode import OPENCODE
 from supervisor.kinds.pi import PI
+from supervisor.kinds.qwen import QWEN
 from supervisor.kinds.scripted import SCRIPTED
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI, CLAUDE, CODEX, GEMINI, OPENCODE)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI, CLAUDE, CODEX, QWEN, GEMINI, OPENCODE)}

@@ -21,12 +21,12 @@ def _configure(home: Path, url: str) -> dict[str, str]:
     }
 
 
-CLI = Cli(  # noqa: S604  # `shell` is the name of its tool
+CLI = Cli(
     CLAUDE,
     "@anthropic-ai/claude-code",
     "claude-sonnet-4-5",
     _configure,
-    shell="Bash",
+    bash="Bash",
     unknown=frozenset({"output"}),
     limits=((401, "auth"), (429, "rate"), (529, "overload")),
 )

@@ -1,5 +1,4 @@
-"""What the tests of agent CLIs need to know of one: how a person has it, what of its model calls it never tells. And a
-fleet of it under a real daemon that they all take the same tour through."""
+"""What the tests of agent CLIs need to know of one: how a person has it, and what of its model calls it never tells."""
 
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ from attrs import frozen
 from supervisor.kinds.kind import Kind
 from tests.fleet import Fleet
 from tests.fleet import running as daemon
-from tests.model_server import Call, ModelServer
+from tests.house import eventually
+from tests.model_server import BILLED, Call, ModelServer
 
 
 @frozen
@@ -28,11 +28,19 @@ class Cli:
     model: str
     configure: Callable[[Path, str], dict[str, str]]
     #: its own name of the tool that runs a command
-    shell: str
+    bash: str
     #: a call that it makes and never tells of; why stands in its page
     hidden: Callable[[Call], bool] = lambda _call: False
+    #: what of a bill it does not tell in full: the books hold no more than the bill
+    unsaid: frozenset[str] = frozenset()
     #: what is never known of a call that was under way when its process was killed
     unknown: frozenset[str] = frozenset()
+    #: the call whose tool it was killed in is never told
+    forgets: bool = False
+    #: what a turn has used that was cut by a stop is told when its conversation goes on
+    late: bool = False
+    #: without the tool that runs commands it still runs some, where they can write nothing
+    sandboxed: bool = False
     #: a text that comes while a turn runs joins it
     joins: bool = True
     #: which limits its provider's refusals are, by status; only those with which it gives up soon
@@ -46,22 +54,24 @@ class Cli:
         """A project of one agent."""
         return f'[project]\nname = "real"\n[agents.lead]\nkind = "{self.name}"\ndirectory = "."\n{more}'
 
-    def billed(self, server: ModelServer) -> dict[str, int]:
-        """What the model server told, without what this CLI never tells."""
+    def billed(self, server: ModelServer, killed: str = "") -> dict[str, int]:
+        """What the model server told, without what this CLI never tells; `killed` are words of the text in whose tool
+        it was killed."""
         calls = [call for call in server.bill if not self.hidden(call)]
-        names = ("input", "cache_read", "cache_write", "output", "reasoning")
-        return {name: sum(getattr(call, name) for call in calls) for name in names} | {"calls": len(calls)}
+        if killed and self.forgets:
+            calls = [call for call in calls if killed not in call.said]
+        return {name: sum(getattr(call, name) for call in calls) for name in BILLED[:-1]} | {"calls": len(calls)}
 
 
 def counted(usage: dict[str, Any]) -> dict[str, int]:
     """A usage of the tree in the words of a bill."""
-    return {name: value for name, value in usage.items() if name not in {"turns", "cost", "incomplete", "estimated"}}
+    return {name: value for name, value in usage.items() if name in BILLED}
 
 
 @asynccontextmanager
 async def fleet_of(at: Path, toml: str, tier: str = "auto") -> AsyncIterator[Fleet]:
-    """A daemon with this content accepted; the whole of its test has two minutes."""
-    with trio.fail_after(120):
+    """A daemon with this content accepted; the whole of its test has three minutes."""
+    with trio.fail_after(180):
         async with daemon(at, tier) as fleet:
             await fleet.up(toml)
             yield fleet
@@ -76,6 +86,11 @@ async def settled(fleet: Fleet, name: str, tasks: int) -> dict[str, Any]:
     )
     agent: dict[str, Any] = tree[name]
     return agent
+
+
+async def made(file: Path) -> None:
+    """Wait for a file that an agent's shell makes: the first turn of a CLI may take long on a busy machine."""
+    await eventually(file.exists, within=90)
 
 
 def home() -> Path:

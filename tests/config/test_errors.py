@@ -53,6 +53,8 @@ def caught_text(found: tuple[Problem, ...]) -> str:
         ("stop_grace", "10", "10 is a number, not a duration", 'such as "10s"'),
         ("stop_grace", '"10"', "'10' is no duration", ""),
         ("stop_grace", '"-1s"', "'-1s' is no duration", ""),
+        ("quiet_after", "600", "600 is a number, not a duration", 'such as "600s"'),
+        ("quiet_kill", '"0s"', '"0s" is no time to wait', 'is written "never"'),
         ("stop_grace", "inf", "inf is a number, not a duration", "with its unit"),
         ("resources", '"2G"', '"2G" is text, not a table', ""),
         ("resources.memory", "2000000000", "2000000000 is a number, not an amount of memory", '"2G"'),

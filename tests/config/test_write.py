@@ -78,6 +78,8 @@ def specs(draw: st.DrawFn, base: Spec, kinds: list[str], *, own: bool) -> Spec:
         restart=draw(st.sampled_from(["never", "on-failure", "always"])),
         resume=draw(st.sampled_from(["stand", "continue"])),
         stop_grace=draw(SECONDS),
+        quiet_after=draw(SECONDS),
+        quiet_kill=draw(SECONDS),
         resources=draw(RESOURCES),
     )
     return evolve(changed, description=draw(TEXT), task=draw(TEXT)) if own else changed

@@ -131,15 +131,17 @@ def wake(project: Project, node: Node) -> list[Fact]:
     if node.alive:
         return [Unparked(node.id, _where(node))]
     if project.once(node):
-        return [Unparked(node.id)]
+        return [Unparked(node.id, "waiting" if node.asks else "standing")]
     return [stand.again(project, node, resume=node.rerun is not False)]
 
 
 def _where(node: Node) -> Resumed:
-    if node.rerun is not None or not node.talk.ready:
+    if node.rerun is not None:
         return "starting"
-    if node.park is not None and node.park.waiting:
+    if node.asks or node.prompts:
         return "waiting"
+    if not node.talk.ready:
+        return "starting"
     return "working" if node.turn else "standing"
 
 
