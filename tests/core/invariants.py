@@ -245,7 +245,7 @@ def only_what_does_one_task_and_ends_stands_without_a_process(project: Project) 
     by itself; a file may have made another program of the kind since."""
     for node in project.agents.values():
         if node.stands:
-            assert node.state in ("standing", "waiting")
+            assert node.state in ("standing", "waiting", "parked")
             assert node.pid == 0
 
 
