@@ -21,7 +21,7 @@ def _configure(home: Path, url: str) -> dict[str, str]:
     }
 
 
-CLI = Cli(  # noqa: S604  # `shell` is the name of its tool
+CLI = Cli(
     CLAUDE,
     "@anthropic-ai/claude-code",
     "claude-sonnet-4-5",
