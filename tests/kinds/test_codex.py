@@ -145,7 +145,8 @@ def test_what_differs_from_the_persons_configuration_is_said_when_the_thread_is_
 
 def test_a_right_that_is_not_named_changes_nothing_but_the_mcp_servers() -> None:
     _, command = opening(seat(home="/home/a7"), {"notes": {}})
-    assert command["params"] == {"cwd": "/home/a7", "config": {"mcp_servers": {"notes": {"enabled": False}}}}
+    config = {"allow_login_shell": False, "mcp_servers": {"notes": {"enabled": False}}}
+    assert command["params"] == {"cwd": "/home/a7", "config": config}
 
 
 @pytest.mark.parametrize(
