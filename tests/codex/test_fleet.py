@@ -70,6 +70,7 @@ async def test_only_a_shell_without_a_sandbox_reaches_the_fleet(
     async with fleet_of(tmp_path, toml) as fleet:
         await fleet.ctl("instruct", "coder", "[[bash:supervisorctl whoami --json]]", "--wait")
         (told,) = server.results[-1]
+        assert "command not found" not in told
         assert ('"coder"' in told) == reaches, told
 
 
