@@ -26,7 +26,7 @@ from supervisor.core.facts import (
     Withdrawn,
 )
 from supervisor.core.ledger import Report, Scope, Usage
-from supervisor.kinds import fields
+from supervisor.kinds import fields, lines_limits
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
 
@@ -254,6 +254,7 @@ _READERS: dict[str, Callable[[LinesConversation, dict[str, object]], list[Fact]]
     "done": LinesConversation._read_done,
     "blocked": LinesConversation._read_blocked,
     "withdrawn": LinesConversation._read_withdrawn,
+    "limited": lambda talk, said: lines_limits.read(talk._seat, said),
 }
 
 
