@@ -403,6 +403,12 @@ def test_a_call_that_was_cut_is_missing_in_the_books(talk: CodexConversation) ->
     assert missing(facts) == 1
 
 
+def test_a_total_that_is_repeated_at_a_cut_is_not_the_cut_calls(talk: CodexConversation) -> None:
+    facts = running(talk) + talk.read(used(ONE, ONE)) + talk.read(item("agentMessage", text=""))
+    facts += talk.read(used(ONE, ONE)) + talk.read(completed(status="interrupted"))
+    assert (missing(facts), booked(facts).calls) == (1, 1)
+
+
 def test_a_call_whose_tool_was_cut_is_not_missing(talk: CodexConversation) -> None:
     facts = running(talk) + talk.read(item("commandExecution", command="sleep")) + talk.read(used(ONE, ONE))
     assert missing(facts + talk.read(completed(status="interrupted"))) == 0
