@@ -31,7 +31,8 @@ def settings(tools: tuple[str, ...] | None, servers: Iterable[str]) -> dict[str,
     """Settings of this conversation over the person's: which MCP servers are loaded, and which of its own tools
     codex offers."""
     named = _named(tools)
-    found: dict[str, object] = {}
+    # A login shell would put the system's PATH before the one that the agent was started with.
+    found: dict[str, object] = {"allow_login_shell": False}
     changed: dict[str, dict[str, object]] = {}
     for server in servers:
         if server not in named:

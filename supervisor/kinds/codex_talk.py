@@ -148,8 +148,7 @@ class CodexConversation:
         """The person's MCP servers are known: the thread is opened without those that the grant does not name."""
         seat = self._seat
         params: dict[str, object] = {"cwd": self._place(), **codex_grant.sandbox(seat.tools)}
-        if changed := codex_grant.settings(seat.tools, codex_lines.servers(said.get("result"))):
-            params["config"] = changed
+        params["config"] = codex_grant.settings(seat.tools, codex_lines.servers(said.get("result")))
         if seat.spec.model:
             params["model"] = seat.spec.model
         if seat.instructions:

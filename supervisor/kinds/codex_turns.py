@@ -91,7 +91,10 @@ class Turns:
         """What runs in a terminal lives on after an interruption."""
         if self.thread:
             self._ask("turn/interrupt", threadId=self.thread, turnId=turn)
-            self._ask("thread/backgroundTerminals/clean", threadId=self.thread)
+            self._clean()
+
+    def _clean(self) -> None:
+        self._ask("thread/backgroundTerminals/clean", threadId=self.thread)
 
     # --- from codex
 
@@ -131,6 +134,8 @@ class Turns:
     def finish(self, outcome: Outcome, error: str = "", turn: str = "") -> list[Fact]:
         """A turn of codex's is over."""
         self._over, self._turn, self.last = (outcome, error), "", turn or self._turn
+        if outcome == "aborted":  # a command that had only just begun was no terminal yet when the cut was asked for
+            self._clean()
         self._drop()
         return self._settle()
 

@@ -145,7 +145,8 @@ def test_what_differs_from_the_persons_configuration_is_said_when_the_thread_is_
 
 def test_a_right_that_is_not_named_changes_nothing_but_the_mcp_servers() -> None:
     _, command = opening(seat(home="/home/a7"), {"notes": {}})
-    assert command["params"] == {"cwd": "/home/a7", "config": {"mcp_servers": {"notes": {"enabled": False}}}}
+    config = {"allow_login_shell": False, "mcp_servers": {"notes": {"enabled": False}}}
+    assert command["params"] == {"cwd": "/home/a7", "config": config}
 
 
 @pytest.mark.parametrize(
@@ -304,6 +305,7 @@ def test_an_interruption_ends_the_command_too(talk: CodexConversation) -> None:
     assert clean["method"] == "thread/backgroundTerminals/clean"
     (end,) = only(talk.read(completed(status="interrupted")), TurnEnded)
     assert (end.outcome, end.error) == ("aborted", "")
+    assert [each["method"] for each in said(talk)] == ["thread/backgroundTerminals/clean"], "it may just have begun"
 
 
 def test_an_interruption_before_the_turn_has_begun_cuts_it(talk: CodexConversation) -> None:
@@ -335,7 +337,7 @@ def test_what_was_accepted_and_not_read_is_said_to_be_dropped(talk: CodexConvers
     assert not only(talk.read(completed(status="interrupted")), TurnEnded)
     (end,) = only(talk.read(answer(late, error="no active turn to steer")), TurnEnded)
     assert (end.outcome, end.error) == ("aborted", "a text was dropped unread")
-    assert said(talk) == [], "what was cut begins no turn"
+    assert "turn/start" not in [each["method"] for each in said(talk)], "what was cut begins no turn"
 
 
 def test_an_interruption_of_nothing_says_nothing(talk: CodexConversation) -> None:
@@ -399,6 +401,12 @@ def missing(facts: list[Fact]) -> int:
 def test_a_call_that_was_cut_is_missing_in_the_books(talk: CodexConversation) -> None:
     facts = running(talk) + talk.read(item("agentMessage", text="")) + talk.read(completed(status="interrupted"))
     assert missing(facts) == 1
+
+
+def test_a_total_that_is_repeated_at_a_cut_is_not_the_cut_calls(talk: CodexConversation) -> None:
+    facts = running(talk) + talk.read(used(ONE, ONE)) + talk.read(item("agentMessage", text=""))
+    facts += talk.read(used(ONE, ONE)) + talk.read(completed(status="interrupted"))
+    assert (missing(facts), booked(facts).calls) == (1, 1)
 
 
 def test_a_call_whose_tool_was_cut_is_not_missing(talk: CodexConversation) -> None:

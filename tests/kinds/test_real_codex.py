@@ -119,6 +119,8 @@ async def test_texts_that_are_handed_before_the_turn_has_begun_are_one_turn(
         await codex.until(lambda facts: {name for fact in only(facts, Read) for name in fact.inputs} == {"m1", "m2"})
         await codex.until(lambda facts: any(end.text == "Two." for end in only(facts, TurnEnded)))
         assert len(only(codex.facts, TurnStarted)) == len(only(codex.facts, TurnEnded)) == 1
+    if len(server.bill) == 2 and server.bill[1].n == 0:
+        del server.bill[0]  # codex gave it up, for the second text came before its answer, and tells nothing of it
     assert counted(booked(codex.facts)) == server.total()
 
 
@@ -156,6 +158,7 @@ async def test_an_interrupted_tool_is_ended_and_its_call_is_booked(server: Model
     async with driven(CODEX, sitting(env), env=env, cwd=env["WORK"]) as codex:
         await codex.hand(task("[[bash:sh -c 'echo $$ > pid; sleep 1000; echo x'; echo y]]"))
         sleeper = int(await eventually(lambda: pid.exists() and pid.read_text().strip()))
+        await codex.until(spoke("$ "))  # until then codex itself does not know how to end it
         await codex.interrupt()
         await codex.until_count(TurnEnded, 1)
         assert only(codex.facts, TurnEnded)[0].outcome == "aborted"
