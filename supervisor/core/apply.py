@@ -84,10 +84,10 @@ def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
 
 
 def _dawned(project: Project, fact: facts.Dawned, _at: float) -> None:
-    project.books.dawn(fact.day)
-    for node in project.agents.values():
-        node.earlier = node.earlier + project.books.fold(node.rows, node.spec.role)
-    project.books.fold_past()
+    if project.books.dawn(fact.day):
+        for node in project.agents.values():
+            project.books.fold(node, node.spec.role)
+        project.books.fold_past()
 
 
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
@@ -148,7 +148,7 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
         # Turns are counted by what starts them, never by what a program says of them.
         added = node.meter.book(report, fact.run)
         if report.model:
-            project.books.named(node.rows, node.model, report.model)
+            project.books.named(node, node.model, report.model)
         project.books.prices = report.prices or project.books.prices
         _spend(project, node, evolve(added, turns=0), report.model)
         if late(node, fact):
@@ -171,7 +171,7 @@ def _spend(project: Project, node: Node, added: Usage, model: str = "") -> None:
     if added == ZERO:
         return
     node.own = node.own + added
-    project.books.book(node.rows, node.spec.role, model or node.model, added)
+    project.books.book(node, node.spec.role, model or node.model, added)
     for at in project.up(node):
         at.branch = at.branch + added
     # A gone agent holds nothing any more: what comes late is charged above it.

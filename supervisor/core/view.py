@@ -11,7 +11,7 @@ from supervisor.core import models, rights
 from supervisor.core.authority import Principal
 from supervisor.core.facts import Killed
 from supervisor.core.grants import BOUNDS, BUDGETS
-from supervisor.core.ledger import NANO, Usage
+from supervisor.core.ledger import NAMES, NANO, NUMBERS, Usage
 from supervisor.core.names import sees
 from supervisor.core.state import Node, Project
 from supervisor.core.words import number
@@ -23,7 +23,9 @@ Signs = Callable[[Node], Plain]
 
 def usage(of: Usage) -> Plain:
     """Token counts, calls and turns; cost in USD, with the part of it that is estimated."""
-    return asdict(of) | {"cost": of.cost / NANO, "estimated": of.estimated / NANO}
+    plain: Plain = dict(zip(NAMES, NUMBERS(of), strict=True))
+    plain["cost"], plain["estimated"] = of.cost / NANO, of.estimated / NANO
+    return plain
 
 
 def accounts(node: Node) -> Plain:

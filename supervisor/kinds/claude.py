@@ -39,7 +39,7 @@ class Claude:
         neither be resumed nor begun again."""
         resumed = ("--resume", seat.session) if seat.resume and seat.session else ()
         model = ("--model", seat.spec.model) if seat.spec.model else ()
-        said = ("--append-system-prompt", seat.spec.instructions) if seat.spec.instructions else ()
+        said = ("--append-system-prompt", seat.instructions) if seat.instructions else ()
         tools = claude_lines.tools(seat.tools)
         return Launch((*(kind.command or ("claude",)), *_TALK, *resumed, *model, *tools, *said))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
-from supervisor.core.facts import Blocked
+from supervisor.core.facts import Blocked, Fact, Withdrawn
 from supervisor.kinds import codex_lines, fields
 from supervisor.kinds.kind import Seat
 
@@ -85,6 +85,11 @@ class Prompts:
         self._told.append(Open(one.number, one.method, one.params, inputs))
         answers = {str(each.get("id")): {"answers": [text]} for each in _questions(one.params)}
         return {"id": one.number, "result": {"answers": answers}}
+
+    def taken_back(self, number: object) -> list[Fact]:
+        """An approval that is up and that codex waits for no more."""
+        names = [name for name, one in self._open.items() if one.number == number and one.method != _QUESTION]
+        return [Withdrawn(self._seat.agent, self._seat.run, name) for name in names]
 
     def resolved(self, number: object) -> tuple[str, ...]:
         """codex waits for this one no more. Returns the texts that it took as the answer."""

@@ -257,8 +257,9 @@ class CodexConversation:
         return self._books.used(params)
 
     def _resolved(self, params: _Said) -> list[Fact]:
+        back = self._prompts.taken_back(params.get("requestId"))
         taken = self._prompts.resolved(params.get("requestId"))
-        return [Read(self._seat.agent, self._seat.run, taken)] if taken else []
+        return [*back, *([Read(self._seat.agent, self._seat.run, taken)] if taken else [])]
 
     def _error(self, params: _Said) -> list[Fact]:
         """What codex tries again by itself is only shown; what it gives up is told again when the turn ends."""

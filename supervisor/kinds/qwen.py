@@ -24,7 +24,7 @@ class Qwen:
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         resumed = ("--resume", seat.session) if seat.resume and seat.session else ()
         model = ("--model", seat.spec.model) if seat.spec.model else ()
-        said = ("--append-system-prompt", seat.spec.instructions) if seat.spec.instructions else ()
+        said = ("--append-system-prompt", seat.instructions) if seat.instructions else ()
         talk = ("--input-format", "stream-json", "--output-format", "stream-json")
         return Launch((*(kind.command or ("qwen",)), *talk, *resumed, *model, *qwen_lines.tools(seat.tools), *said))
 

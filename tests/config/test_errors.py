@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config.agents_toml import ConfigError, Problem, load, parse
+from supervisor.config.agents_toml import PROTOCOLS, ConfigError, Problem, load, parse
+from supervisor.config.kinds import built_in
 
 FILE = "/home/some/project/agents.toml"
 HEAD = '[defaults]\nkind = "pi"\n'
@@ -220,7 +221,7 @@ def test_names_are_unique_in_the_whole_tree() -> None:
 def test_an_agent_needs_a_kind_from_somewhere() -> None:
     problem = one("[agents.lead]\n")
     assert (problem.line, problem.key, problem.message) == (1, "agents.lead", '"lead" has no kind')
-    assert '"pi", "scripted"' in problem.remedy
+    assert ", ".join(f'"{kind.name}"' for kind in built_in(PROTOCOLS)) in problem.remedy
 
 
 def test_a_kind_that_is_broken_is_one_fault_however_often_it_is_named() -> None:
@@ -306,4 +307,5 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 
 def test_a_short_word_has_a_nearest_one_too() -> None:
-    assert one(HEAD + '[agents.a]\nkind = "py"\n').remedy == 'Did you mean "pi"? Known are "pi", "scripted"'
+    known = ", ".join(f'"{kind.name}"' for kind in built_in(PROTOCOLS))
+    assert one(HEAD + '[agents.a]\nkind = "py"\n').remedy == f'Did you mean "pi"? Known are {known}'

@@ -104,9 +104,10 @@ class Watch:
         kept = project.books
         rows: dict[tuple[str, str], Usage] = defaultdict(Usage)
         for node in project.agents.values():
-            assert sum(node.rows.values(), node.earlier) == node.own
-            for key, spent in node.rows.items():
-                rows[key] += spent
+            own = books.written(node)
+            assert sum((spent for _, _, spent in own), node.earlier) == node.own
+            for day, model, spent in own:
+                rows[day, model] += spent
         for past in kept.past.values():
             for day, model, spent in past.rows:
                 rows[day, model] += spent
