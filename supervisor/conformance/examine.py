@@ -105,12 +105,10 @@ def processes(lives: Lives, record: Record, agents: Agents) -> Iterator[str]:
         yield f"below the warden live {daemons}; the daemon is {lives.pid}"
     leaders = {each.pid: each for each in _living(lives.pid)}
     for agent in agents.values():
-        known = record.project.agents.get(agent["id"])
-        stands = known is not None and known.stands
-        pid = agent["pid"]
-        # A parked one may have its process, or wait without.
-        waits = agent["state"] == "parked" and pid is None
-        runs = agent["state"] not in ("stopped", "gone") and not stands and not waits
+        pid, known = agent["pid"], record.project.agents.get(agent["id"])
+        # A parked one may have its process, or wait without; so does one whose program does one task and ends.
+        without = (known is not None and known.stands) or (agent["state"] == "parked" and pid is None)
+        runs = agent["state"] not in ("stopped", "gone") and not without
         if runs and leaders.pop(pid, None) is None:
             yield f"{agent['name']} is {agent['state']} as process {pid}, which is none of the daemon's"
         elif runs and (named := marks.named(pid)) is not None and named[1] != agent["id"]:

@@ -27,8 +27,8 @@ TRIES = 3
 class Subject:
     """The kind under the walk: its declaration (TOML, "" where it is built in), its name, the task that its agents are
     given, and what reads its own memory of that (None: it has none that can be read). `limit` is a task in which it
-    meets a limit that stops its login ("": it cannot be made to), and `last` the
-    moment at which nothing of the task is left to come."""
+    meets a limit that stops its login ("": it cannot be made to). `last` is the moment at which nothing of a task is
+    left to come."""
 
     kind: str
     task: str

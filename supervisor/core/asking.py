@@ -47,7 +47,7 @@ def leads(node: Node, fact: Fact) -> State:
     """Where a fact leads that may lead to several states."""
     match fact:
         case facts.Blocked():
-            return "waiting" if fact.prompt or node.state != "starting" else "starting"
+            return "waiting" if node.prompts or node.asks else node.state
         case facts.TaskEnded():
             return "waiting" if node.prompts else "standing"
     if node.prompts or node.asks:

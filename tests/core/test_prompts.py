@@ -172,3 +172,10 @@ def test_a_prompt_of_a_run_that_is_over_asks_nobody() -> None:
     play.due("kid")
     assert play.tell(facts.Blocked("a2", 1, "person", "May I?", "p1"))[1:] == []
     assert play.node("kid").prompts == {}
+
+
+def test_what_is_asked_by_a_run_that_is_being_ended_asks_nobody() -> None:
+    play = asked()
+    play.facts(Restarting("kid"))
+    assert ask(play, "p1")[1:] == []
+    assert (play.node("kid").state, play.node("kid").prompts) == ("starting", {})
