@@ -8,7 +8,19 @@ from collections.abc import Sequence
 import pytest
 from attrs import evolve
 
-from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.facts import (
+    Blocked,
+    Fact,
+    Garbled,
+    Limited,
+    Read,
+    Ready,
+    Spent,
+    Spoke,
+    TurnEnded,
+    TurnStarted,
+    Withdrawn,
+)
 from supervisor.core.ledger import Meter
 from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds.codex import CODEX
@@ -497,9 +509,25 @@ def test_an_approval_is_answered_once_and_exactly(
 def test_an_approval_that_codex_takes_back_is_answered_no_more(talk: CodexConversation) -> None:
     running(talk)
     talk.read(request(COMMAND, 4, command="rm x"))
-    talk.read(event("serverRequest/resolved", requestId=4))
+    assert talk.read(event("serverRequest/resolved", requestId=4)) == [Withdrawn("a7", 3, "codex-4")]
+    assert talk.read(event("serverRequest/resolved", requestId=4)) == []
     talk.answer("codex-4", allow=True)
     assert said(talk) == []
+
+
+def test_a_reason_of_a_denial_joins_the_turn(talk: CodexConversation) -> None:
+    running(talk)
+    talk.read(request(COMMAND, 4, command="rm x"))
+    talk.answer("codex-4", allow=False, text="Not that file.")
+    denied, reason = said(talk)
+    assert denied == {"id": 4, "result": {"decision": "decline"}}
+    params = reason["params"]
+    assert isinstance(params, dict)
+    assert (reason["method"], params["input"][0]["text"]) == ("turn/steer", "Not that file.")
+    assert talk.read(event("serverRequest/resolved", requestId=4)) == []
+    talk.read(answer(reason, {"turnId": "t1"}))
+    assert not talk.read(began(str(params["clientUserMessageId"])))
+    assert only(talk.read(completed()), TurnEnded)
 
 
 def test_a_question_is_answered_by_a_text(talk: CodexConversation) -> None:
