@@ -17,7 +17,7 @@ from supervisor.runtime.points import POINTS
 SUBJECT = Subject("scripted", TASK, scripted, limit=LIMIT)
 #: At least so many moments are between asking and the end of what was asked.
 LEAST_ERRAND = {"fork": 40, "instruct": 40, "stop": 6, "restart": 4, "disband": 7, "recover": 5}
-LEAST = {"fork": 38, "instruct": 23, "stop": 13, "restart": 22, "disband": 20, "recover": 33, "park": 25, "wake": 25}
+LEAST = {"fork": 38, "instruct": 23, "stop": 13, "restart": 22, "disband": 20, "recover": 33, "park": 20, "wake": 20}
 
 
 @pytest.mark.parametrize("verb", VERBS + LIMITS)
