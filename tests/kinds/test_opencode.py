@@ -81,9 +81,9 @@ def lost(facts: list[Fact]) -> int:
 
 
 def test_it_is_started_in_its_directory_with_model_and_a_title_that_costs_nothing() -> None:
-    launch = OPENCODE.launch(KIND, seat(spec=Spec(kind="opencode", model="local/big", directory="/work/x"), home="/h"))
+    launch = OPENCODE.launch(KIND, seat(spec=Spec(kind="opencode", model="local/big", directory="/srv/x"), home="/h"))
     assert launch.argv == (
-        "opencode", "run", "--format", "json", "--dir", "/work/x", "-m", "local/big", "--title", "worker (a7)",
+        "opencode", "run", "--format", "json", "--dir", "/srv/x", "-m", "local/big", "--title", "worker (a7)",
     )  # fmt: skip
     at_home = OPENCODE.launch(KindSpec("mine", "opencode", ("npx", "oc"), once=True), seat(home="/h"))
     assert at_home.argv[:6] == ("npx", "oc", "run", "--format", "json", "--dir")

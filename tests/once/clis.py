@@ -59,7 +59,8 @@ def home() -> Path:
 def _gemini(url: str) -> dict[str, str]:
     settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"enableAutoUpdate": False}}
     write(home() / ".gemini" / "settings.json", settings | {"privacy": {"usageStatisticsEnabled": False}})
-    return {"GEMINI_API_KEY": "no-secret", "GOOGLE_GEMINI_BASE_URL": url}
+    (home() / "tmp").mkdir()  # it leaves files there
+    return {"GEMINI_API_KEY": "no-secret", "GOOGLE_GEMINI_BASE_URL": url, "TMPDIR": str(home() / "tmp")}
 
 
 def _opencode(url: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ async def test_tasks_are_processes_of_one_conversation_and_the_books_are_the_bil
         assert await fleet.ctl("instruct", "lead", "[[say:It is green.]]", "--wait") == "It is green.\n"
         assert "You are lead (id a1), " in server.asked[0]
         await away(fleet, tasks=1)
-        assert not below(fleet.process.pid), "it stands by without a process"
+        await eventually(lambda: not below(fleet.process.pid), what="it stands by without a process")
         said = await fleet.json("instruct", "lead", "[[bash:echo ran > made]]", "--wait")
         assert (said["status"], said["text"]) == ("done", "It has run.")
         assert (tmp_path / "made").read_text() == "ran\n", "in its own directory, unasked"
@@ -133,8 +133,8 @@ async def test_a_login_that_is_refused_is_told_apart_from_a_fault(cli: Cli, tmp_
         (limited,) = await facts(fleet, "Limited")
         assert limited["sort"] == "auth"
         assert "as scripted: 401" in limited["text"]
-        await fleet.state_of("lead", "parked")
-        assert not below(fleet.process.pid)
+        await fleet.until(lambda tree: tree["lead"]["state"] == "parked" and tree["lead"]["pid"] is None)
+        await eventually(lambda: not below(fleet.process.pid))
 
 
 async def test_a_cli_killed_in_a_task_comes_back_with_its_conversation(
@@ -146,7 +146,7 @@ async def test_a_cli_killed_in_a_task_comes_back_with_its_conversation(
         os.kill((await fleet.tree())["lead"]["pid"], signal.SIGKILL)
         lead = await away(fleet, tasks=2)
         assert (lead["status"], lead["crashes"]) == ("failed", 1)
-        assert not below(fleet.process.pid), "its tool ended with it"
+        await eventually(lambda: not below(fleet.process.pid), what="its tool ended with it")
         await after(fleet, server)
         await equal(fleet, server, lost=1)
 
