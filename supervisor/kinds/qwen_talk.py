@@ -15,6 +15,8 @@ from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
 
 _UNNEEDED = (b'{"type":"user"', b'{"type":"stream_event"', b'{"type":"control_response"')
 _RESULT = b'{"type":"result"'
+#: How long qwen waits for a person's answer before it takes it for a no, in milliseconds: the longest that it allows.
+_PATIENCE = 600_000
 _CANCELLED = "Operation cancelled."
 
 
@@ -51,7 +53,7 @@ class QwenConversation:
 
     def open(self) -> list[Fact]:
         """Without this request qwen passes over every interruption."""
-        self._outbox.control("initialize")
+        self._outbox.control("initialize", timeout={"canUseTool": _PATIENCE})
         return []
 
     def read(self, line: bytes) -> list[Fact]:

@@ -11,6 +11,7 @@ from typing import Any
 import trio
 from attrs import frozen
 
+from supervisor.core.spec import KindSpec
 from supervisor.kinds.kind import Kind
 from tests.fleet import Fleet
 from tests.fleet import running as daemon
@@ -39,6 +40,10 @@ class Cli:
     joins: bool = True
     #: which limits its provider's refusals are, by status; only those with which it gives up soon
     limits: tuple[tuple[int, str], ...] = ((429, "rate"),)
+
+    @property
+    def spec(self) -> KindSpec:
+        return KindSpec(self.name, self.name)
 
     @property
     def name(self) -> str:
