@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import get_args
 
-from supervisor.core.lifecycle import AWAY, IDLE, LIVE, TABLE, State
+from supervisor.core.lifecycle import AWAY, IDLE, LIVE, TABLE, VARIES, State
 
 PAGE = Path(__file__).with_name("lifecycle.md")
 STATES: tuple[State, ...] = get_args(State)
@@ -38,9 +38,11 @@ def arrows() -> dict[tuple[str, str], list[str]]:
         facts = found.setdefault(("live" if common else state, to), [])
         if fact not in facts:
             facts.append(fact)
-    # The fact says which of these it is.
-    found |= {("parked", to): ["Unparked", *found.get(("parked", to), [])] for to in ("working", "waiting", "starting")}
-    return found | {("stopping", "gone"): found["stopping", "stopped"]}
+    # What the fact alone does not say.
+    for (state, fact), leads in VARIES.items():
+        for to in leads[1:]:
+            found.setdefault((state, to), []).append(fact)
+    return found
 
 
 def diagram() -> str:

@@ -56,7 +56,10 @@ ROWS: dict[Code, tuple[str, str]] = {
         "Wait, or raise `forks_per_minute` under `[limits]`.",
     ),
     "state": (
-        "The agent is not in a state in which this can be done; `held` says in which it is.",
+        (
+            "The agent is not in a state in which this can be done; `held` says in which it is. For `approve` and "
+            "`deny`: that prompt is not up (any more); `held` names those that are."
+        ),
         "The message says what to do first: wait, `start` it or its parent, or fork another.",
     ),
     "empty": ("The text has nothing in it.", "Say what is to be done."),

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: What agent CLIs call the tool that runs a command.
 _SHELLS = {"bash", "run_shell_command"}
+#: What a bill tells, in the ledger's words.
+BILLED = ("input", "cache_read", "cache_write", "output", "reasoning", "calls")
 _MARK = re.compile(r"\[\[(\w+)(?::(.*?))?\]\]", re.DOTALL)
 
 
@@ -97,8 +99,7 @@ class ModelServer:
     def total(self, model: str | None = None, key: str | None = None) -> dict[str, int]:
         """The bill in the ledger's words, of all calls or of one model's or key's."""
         calls = [c for c in self.bill if model in {None, c.model} and key in {None, c.key}]
-        names = ("input", "cache_read", "cache_write", "output", "reasoning")
-        return {name: sum(getattr(c, name) for c in calls) for name in names} | {"calls": len(calls)}
+        return {name: sum(getattr(c, name) for c in calls) for name in BILLED[:-1]} | {"calls": len(calls)}
 
     # --- for the handler
 

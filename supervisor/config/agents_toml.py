@@ -26,7 +26,7 @@ __all__ = [
 #: The protocols there are, and whether each is a program that does one task and ends: the kinds of a fleet without any
 #: `[kinds]`, but for `lines`, which needs a command.
 PROTOCOLS: Final[Mapping[str, bool]] = {
-    "lines": False, "scripted": False, "pi": False, "claude": False, "qwen": False, "codex": False,
+    "lines": False, "scripted": False, "pi": False, "claude": False, "codex": False, "qwen": False,
     "gemini": True, "opencode": True,
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 from supervisor.config import schema
 from supervisor.config.lines import Lines, Path
 from supervisor.config.problems import Report, quoted, show_path
-from supervisor.config.values import UNLIMITED, show_count, show_duration, show_money, show_resource
+from supervisor.config.values import UNLIMITED, show_count, show_duration, show_money, show_patience, show_resource
 from supervisor.core import models, private, rights
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Resources, Spec
@@ -248,6 +248,8 @@ def text(key: str, value: Any) -> str:
         return show_money(value)
     if key in {"wall", "stop_grace"}:
         return show_duration(value)
+    if key in {"quiet_after", "quiet_kill"}:
+        return show_patience(value)
     if key in {"tokens", "turns", "descendants"}:
         return show_count(value)
     return quoted(value, len(value)) if isinstance(value, str) else str(value)

@@ -16,7 +16,7 @@ from cattrs.gen import make_dict_structure_fn, override
 from supervisor.config import values
 from supervisor.config.lines import Path
 from supervisor.config.problems import WrongValueError, listed, nearest, quoted
-from supervisor.config.values import Count, Duration, Filled, Model, Tasks, Variable
+from supervisor.config.values import Count, Duration, Filled, Model, Patience, Tasks, Variable
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Resources, Restart, Resume, Stdio, Wall
 
@@ -58,6 +58,8 @@ class DefaultsTable:
     restart: Restart | None = None
     resume: Resume | None = None
     stop_grace: Duration | None = None
+    quiet_after: Patience | None = None
+    quiet_kill: Patience | None = None
     resources: Resources | None = None
     grant: Grant | None = None
 
@@ -241,6 +243,7 @@ def _converter() -> cattrs.Converter:
     made = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
     hooks: dict[Any, Callable[[Any, Any], Any]] = {
         str: values.text, bool: values.flag, int: values.whole, Count: values.count, Duration: values.duration,
+        Patience: values.patience,
         Tasks: values.tasks, Model: values.model, Variable: values.variable, Filled: values.filled,
     }  # fmt: skip
     for kind, hook in hooks.items():

@@ -19,6 +19,8 @@ from supervisor.core.ledger import NANO
 
 Count = NewType("Count", int)
 Duration = NewType("Duration", float)
+#: A duration, or `"never"`, which is 0.
+Patience = NewType("Patience", float)
 Money = NewType("Money", int)
 #: Tasks before release; 0 is `"unlimited"`.
 Tasks = NewType("Tasks", int)
@@ -30,6 +32,7 @@ Filled = NewType("Filled", str)
 Number = TypeVar("Number", int, float)
 
 UNLIMITED: Final = "unlimited"
+NEVER: Final = "never"
 TASKS: Final = 32
 DEEPEST: Final = 64
 _A_COUNT: Final = 'Write a whole number, or one with k, M or G in quotes, such as "300k"'
@@ -100,6 +103,16 @@ def duration(value: object, _: object = Duration) -> float:
     bare = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < units.LARGEST
     remedy = f'Write its unit, such as "{value}s"' if bare else 'Write text with its unit, such as "10s" or "1h30m"'
     raise WrongValueError(f"{called(value)}, not a duration", remedy)
+
+
+def patience(value: object, _: object = Patience) -> float:
+    """How long to bear with something."""
+    if value == NEVER:
+        return 0.0
+    seconds = duration(value)
+    if seconds == 0:
+        raise WrongValueError(f"{quoted(str(value))} is no time to wait", f'Not at all is written "{NEVER}"')
+    return seconds
 
 
 def money(value: object, _: object = Money) -> int:
@@ -231,6 +244,11 @@ def show_duration(seconds: float) -> str:
     """A duration as short as it is exact: `1h30m`, `0.25s`."""
     short = units.show_duration(seconds)
     return short if units.duration(short) == seconds else f"{Decimal(repr(seconds)):f}s"
+
+
+def show_patience(seconds: float) -> str:
+    """The same, or `never`."""
+    return show_duration(seconds) if seconds else NEVER
 
 
 def show_money(nano: int) -> str:

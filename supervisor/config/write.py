@@ -9,7 +9,7 @@ import attrs
 import tomli_w
 
 from supervisor.config.kinds import EITHER, built_in
-from supervisor.config.values import UNLIMITED, show_duration, show_money, show_resource
+from supervisor.config.values import UNLIMITED, show_duration, show_money, show_patience, show_resource
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Declared, Fleet, KindSpec, Resources, Role, Spec
 from supervisor.core.state import fold
@@ -94,6 +94,8 @@ def _spec(spec: Spec, base: Spec) -> dict[str, Any]:
             value = UNLIMITED
         elif key == "stop_grace":
             value = show_duration(value)
+        elif key in {"quiet_after", "quiet_kill"}:
+            value = show_patience(value)
         elif key == "resources":
             value = _resources(value, below)
         table[key] = value

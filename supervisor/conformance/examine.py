@@ -18,6 +18,7 @@ from supervisor.core.facts import (
     Fact,
     Forgotten,
     Handed,
+    Parked,
     Queued,
     Read,
     Returned,
@@ -33,7 +34,7 @@ from supervisor.runtime.journal.segments import NAME
 from supervisor.runtime.journal.verify import verify
 
 #: What is shown of an agent and changes without a fact.
-_CLOCKS = frozenset({"elapsed", "parent"})
+_CLOCKS = frozenset({"elapsed", "parent", "ages", "silent", "quiet"})
 
 
 @frozen
@@ -103,7 +104,9 @@ def processes(lives: Lives, agents: Agents) -> Iterator[str]:
         yield f"below the warden live {daemons}; the daemon is {lives.pid}"
     leaders = {each.pid: each for each in _living(lives.pid)}
     for agent in agents.values():
-        pid, runs = agent["pid"], agent["state"] not in ("stopped", "gone")
+        pid = agent["pid"]
+        # A parked one may have its process, or wait without.
+        runs = agent["state"] not in ("stopped", "gone") and not (agent["state"] == "parked" and pid is None)
         if runs and leaders.pop(pid, None) is None:
             yield f"{agent['name']} is {agent['state']} as process {pid}, which is none of the daemon's"
         elif runs and (named := marks.named(pid)) is not None and named[1] != agent["id"]:
@@ -170,6 +173,9 @@ def turns(record: Record) -> Iterator[str]:
             under_way[fact.agent] = {""}  # it has begun
         elif isinstance(fact, Returned) and under_way.get(fact.agent) == set(fact.inputs):
             charged[fact.agent] -= 1
+        elif isinstance(fact, Parked) and under_way.get(fact.agent):
+            under_way.pop(fact.agent)
+            charged[fact.agent] -= 1  # the turn that goes on with it is the same one
         elif isinstance(fact, TurnStarted) and not under_way.get(fact.agent):
             charged[fact.agent] += 1
         if isinstance(fact, TurnEnded | Returned | Starting):

@@ -25,12 +25,14 @@ TRIES = 3
 @frozen
 class Subject:
     """The kind under the walk: its declaration (TOML, "" where it is built in), its name, the task that its agents are
-    given, and what reads its own memory of that (None: it has none that can be read)."""
+    given, and what reads its own memory of that (None: it has none that can be read). `limit` is a task in which it
+    meets a limit that stops its login ("": it cannot be made to)."""
 
     kind: str
     task: str
     recall: Recall | None = None
     declaration: str = ""
+    limit: str = ""
 
     def fleet(self) -> str:
         """What the walk begins with: a main, and under it the agent that the verbs are about."""
@@ -41,12 +43,14 @@ name = "walk"
 [agents.lead]
 kind = "{self.kind}"
 restart = "on-failure"
+env = {{ FLEET_LOGIN = "walk" }}
 grant = {{ tokens = "1G", turns = 100_000, fork = true }}
 
 [agents.lead.agents.hand]
 kind = "{self.kind}"
 restart = "on-failure"
 stop_grace = "5s"
+env = {{ FLEET_LOGIN = "walk" }}
 grant = {{ tokens = "1M", turns = 10_000, fork = true }}
 """
 
@@ -125,6 +129,8 @@ class Walk:
             made = self.lives.call("fork", parent="hand", name=f"branch-{self._number}", kind=self.subject.kind)
             self._branch = made["agent"]["id"]
             self.lives.call("fork", parent=self._branch, name=f"leaf-{self._number}", kind=self.subject.kind)
+        if verb == "wake":
+            self.lives.call("instruct", agent="hand", text=self.subject.limit)
         return self.examine(verb, {})[0]
 
     def _ask(self, verb: str) -> object:
@@ -138,8 +144,10 @@ class Walk:
             "stop": {"agent": "hand"},
             "restart": {"agent": "hand"},
             "disband": {"agent": self._branch},
+            "park": {"agent": "hand", "text": self.subject.limit},
+            "wake": {"agent": "hand"},
         }
-        return self.lives.attempt(verb, **asked[verb])
+        return self.lives.attempt(METHODS.get(verb, verb), **asked[verb])
 
     def promised(self, verb: str, answer: object, after: Agents) -> Iterator[str]:
         """A verb that was answered has happened, for good; one that was not has happened whole or not at all."""
@@ -155,6 +163,8 @@ class Walk:
             yield f"half a fork is there: {probe}"
         if answer is not None and verb == "stop" and hand["state"] != "stopped":
             yield f"the stop was answered and hand is {hand['state']}"
+        if answer is not None and verb == "wake" and hand["state"] == "parked":
+            yield "the start was answered and hand is still parked"
         branch = [agent for agent in named.values() if agent["name"].startswith(("branch", "leaf"))]
         if verb == "disband" and len(branch) == 1:
             yield f"half a branch is there: {branch[0]['name']}"
@@ -166,12 +176,18 @@ class Walk:
         for agent in after.values():
             if agent["state"] == "stopped" and agent["name"] == "hand":
                 self.lives.call("start", agent="hand")
+            elif agent["state"] == "parked":
+                self.lives.call("start", agent=agent["id"])
             elif agent["state"] != "gone" and agent["name"].startswith(("probe", "branch")):
                 self.lives.call("disband", agent=agent["id"])
 
 
 #: The last is none of anyone's: the daemon is killed, and dies again on the way back.
 VERBS = ("fork", "instruct", "stop", "restart", "disband", "recover")
+#: For a kind that can be made to meet a limit: it does, and is tried again; who shares its login waits and follows.
+LIMITS = ("park", "wake")
+#: What is asked for those that are no verbs of their own.
+METHODS = {"park": "instruct", "wake": "start"}
 
 
 def _others(verb: str, before: Agents, after: Agents) -> Iterator[str]:
@@ -183,7 +199,9 @@ def _others(verb: str, before: Agents, after: Agents) -> Iterator[str]:
             continue
         if now is None:
             yield f"{name} is not there any more"
-        elif now["state"] != agent["state"] and not (name == "hand" and verb == "stop"):
+        elif now["state"] == "parked" and not (now["until"] and now["limit"]):
+            yield f"{name} is parked, and nobody knows until when or why"
+        elif now["state"] != agent["state"] and verb not in LIMITS and not (name == "hand" and verb == "stop"):
             yield f"{name} was {agent['state']} and is {now['state']}"
         elif now["crashes"] != agent["crashes"]:
             yield f"{name} had {agent['crashes']} crashes and has {now['crashes']}"

@@ -7,11 +7,12 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import budgets, facts, parking, runs, talk, tree
+from supervisor.core import asking, budgets, facts, parking, runs, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
 from supervisor.core.state import Node, Project
+from supervisor.core.words import first_line
 
 
 def late(node: Node, fact: Fact) -> bool:
@@ -45,7 +46,8 @@ def apply(project: Project, fact: Fact, at: float) -> None:
 
 def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
     """Where the table leads; the counts of who is around go along."""
-    moved = after(node.state, type(fact).__name__, fact.to if isinstance(fact, facts.Left | facts.Unparked) else None)
+    to = fact.to if isinstance(fact, facts.Left | facts.Unparked) else asking.leads(node, fact)
+    moved = after(node.state, type(fact).__name__, to)
     if moved == node.state:
         return
     if moved != "parked":
@@ -82,10 +84,10 @@ def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
 
 
 def _dawned(project: Project, fact: facts.Dawned, _at: float) -> None:
-    project.books.dawn(fact.day)
-    for node in project.agents.values():
-        node.earlier = node.earlier + project.books.fold(node.rows, node.spec.role)
-    project.books.fold_past()
+    if project.books.dawn(fact.day):
+        for node in project.agents.values():
+            project.books.fold(node, node.spec.role)
+        project.books.fold_past()
 
 
 def _closing(project: Project, _fact: facts.Closing, _at: float) -> None:
@@ -113,7 +115,7 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     # The last of them is what the turn is for; the ones before it came along. An answer to a waiting agent takes the
     # place of the task that asked: both end as one.
     node.task = next((item for item in reversed(handed) if item.sort != "digest"), node.task)
-    node.introduced, node.waiting_on = True, ""
+    node.introduced, node.waiting_on, node.asks = True, "", False
     costs = talk.handed(node, fact)
     if fact.turn:
         node.turn, node.cut = True, False
@@ -127,6 +129,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
         node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
         talk.started(node)
+    node.asks = False
     talk.begun(node)
 
 
@@ -145,7 +148,7 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
         # Turns are counted by what starts them, never by what a program says of them.
         added = node.meter.book(report, fact.run)
         if report.model:
-            project.books.named(node.rows, node.model, report.model)
+            project.books.named(node, node.model, report.model)
         project.books.prices = report.prices or project.books.prices
         _spend(project, node, evolve(added, turns=0), report.model)
         if late(node, fact):
@@ -168,7 +171,7 @@ def _spend(project: Project, node: Node, added: Usage, model: str = "") -> None:
     if added == ZERO:
         return
     node.own = node.own + added
-    project.books.book(node.rows, node.spec.role, model or node.model, added)
+    project.books.book(node, node.spec.role, model or node.model, added)
     for at in project.up(node):
         at.branch = at.branch + added
     # A gone agent holds nothing any more: what comes late is charged above it.
@@ -190,19 +193,12 @@ def _said(_project: Project, node: Node, fact: facts.Said) -> None:
     )
 
 
-def _blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
-    node.waiting_on, node.last = fact.on, first_line(fact.question) or node.last
-    node.status, node.asked = "", project.inputs  # what it said before it asked is not its last word
-    parking.asked(node, waits=True)
-
-
 def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
     node.garbled += fact.lines
 
 
 def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
-    node.task, node.tasks, node.limited = None, node.tasks + 1, ""
-    parking.asked(node, waits=False)
+    node.task, node.tasks, node.limited, node.asks = None, node.tasks + 1, "", False
     node.status = fact.status
     node.summary = fact.summary or node.summary
 
@@ -211,15 +207,11 @@ def _leaving(_project: Project, node: Node, fact: facts.Leaving) -> None:
     node.wanted, node.leaving, node.ended_by, node.rerun = fact.to, fact.cause, fact.by, None
     node.crashes = 0  # whoever starts it again means it to be tried again
     node.stands = False
+    asking.nothing(node)
 
 
 def _interrupted(_project: Project, node: Node, _fact: facts.Interrupted) -> None:
     node.cut = True
-
-
-def first_line(text: str) -> str:
-    """The first line of a text that says something, at most 200 characters."""
-    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
 
 
 _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
@@ -249,7 +241,9 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Outside: _outside,
     facts.Spoke: _spoke,
     facts.Said: _said,
-    facts.Blocked: _blocked,
+    facts.Blocked: asking.blocked,
+    facts.Answered: asking.over,
+    facts.Withdrawn: asking.over,
     facts.Limited: parking.limited,
     facts.Parked: parking.parked,
     facts.Unparked: parking.unparked,
@@ -260,6 +254,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Interrupted: _interrupted,
     facts.Leaving: _leaving,
     facts.Rerun: runs.rerun,
+    facts.Silent: runs.silent,
     facts.Exited: runs.exited,
     facts.Lost: runs.lost,
     facts.BackedOff: runs.backed_off,

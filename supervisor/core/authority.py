@@ -60,6 +60,8 @@ TABLE: dict[str, Reach] = {
     "disband": "below",
     "grant": "below",
     "rename": "self",
+    "approve": "operator",
+    "deny": "operator",
     "up": "operator",
     "down": "operator",
     "reload": "operator",

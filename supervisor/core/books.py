@@ -4,13 +4,17 @@ by the meter, and stay bounded whatever agents say their models and roles are.""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
 from supervisor.core.ledger import ZERO, Usage
 
 #: A day and a model; or, once the agent is not known any more, a role and a model.
 Key = tuple[str, str]
+
+#: Day, model and what was spent: they never change, so that a copy of the state shares them.
+Rows = tuple[tuple[str, str, Usage], ...]
 
 #: So many days, the newest on which something was spent, are kept agent by agent.
 DAYS = 35
@@ -30,13 +34,22 @@ OTHERS = "(others)"
 
 @frozen
 class Past:
-    """An agent that is out of view, with what it takes to name it; `rows` are day, model and what was spent."""
+    """An agent that is out of view, with what it takes to name it."""
 
     name: str
     parent: str | None
     role: str
     kind: str
-    rows: tuple[tuple[str, str, Usage], ...] = ()
+    rows: Rows = ()
+
+
+class Page(Protocol):
+    """An agent's own part of the books: `rows` of the last day on which it spent something, `days` the rows before
+    them, and what of it is not kept by day any more."""
+
+    rows: dict[Key, Usage]
+    days: Rows
+    earlier: Usage
 
 
 @define
@@ -54,64 +67,73 @@ class Books:
     ever: dict[Key, Usage] = Factory(dict)
     prices: str = ""
 
-    def book(self, rows: dict[Key, Usage], role: str, model: str, added: Usage) -> None:
+    def book(self, page: Page, role: str, model: str, added: Usage) -> None:
         """To an agent's rows, and to what is counted for ever."""
+        if page.rows and next(iter(page.rows))[0] != self.day:
+            page.days += _flat(page.rows)
+            page.rows = {}
         key = (self.day, model)
-        if key not in rows and sum(day == self.day for day, _ in rows) >= MODELS:
+        if key not in page.rows and len(page.rows) >= MODELS:
             key = (self.day, OTHERS)
-        rows[key] = rows.get(key, ZERO) + added
+        page.rows[key] = page.rows.get(key, ZERO) + added
         _add(self.ever, (role, model), added, EVER)
 
-    def named(self, rows: dict[Key, Usage], before: str, model: str) -> None:
+    def named(self, page: Page, before: str, model: str) -> None:
         """The program names its model: turns that began while it was called otherwise, or nothing, and of which nothing
         was spent, are that model's."""
-        row = rows.get((self.day, before))
+        row = page.rows.get((self.day, before))
         if row is not None and before != model and not (row.tokens or row.calls or row.cost or row.incomplete):
-            del rows[self.day, before]
-            rows[self.day, model] = rows.get((self.day, model), ZERO) + row
+            del page.rows[self.day, before]
+            page.rows[self.day, model] = page.rows.get((self.day, model), ZERO) + row
 
-    def dawn(self, day: str) -> None:
-        """Another day; the oldest of too many is from now on not kept agent by agent."""
-        self.day = day
+    def dawn(self, day: str) -> bool:
+        """Another day; whether one is from now on not kept agent by agent: the oldest of too many, or the time before
+        days were told apart."""
+        first, self.day = not self.days, day
         self.days.pop(day, None)
         self.days[day] = None
         if len(self.days) > DAYS:
             del self.days[next(iter(self.days))]
+            return True
+        return first
 
-    def fold(self, rows: dict[Key, Usage], role: str) -> Usage:
-        """Take the days that are not kept agent by agent out of an agent's rows; returns what they come to."""
-        folded = ZERO
-        for day, model in [key for key in rows if key[0] not in self.days]:
-            usage = rows.pop((day, model))
+    def fold(self, page: Page, role: str) -> None:
+        """Take the days that are not kept agent by agent out of an agent's rows."""
+        kept, folded = self._folded(written(page), role)
+        if folded != ZERO:
+            page.earlier += folded
+            page.days, page.rows = kept, {}
+
+    def _folded(self, rows: Rows, role: str) -> tuple[Rows, Usage]:
+        """What is left of some rows, and what the others come to."""
+        old = [row for row in rows if row[0] not in self.days]
+        for day, model, usage in old:
             self._sum(day, (role, model), usage)
-            folded += usage
-        return folded
+        return tuple(row for row in rows if row[0] in self.days) if old else rows, total(row[2] for row in old)
 
     def fold_past(self) -> None:
         """The same for agents out of view; one that nothing is left of is not known any more."""
         for agent, past in [*self.past.items()]:
-            if any(day not in self.days for day, _, _ in past.rows):
-                rows = {(day, model): usage for day, model, usage in past.rows}
-                self.fold(rows, past.role)
-                self._keep(agent, past, rows)
-                if not rows:
-                    del self.past[agent]
-                    self.rows -= 1
+            kept, folded = self._folded(past.rows, past.role)
+            if folded != ZERO:
+                self._keep(agent, evolve(past, rows=kept))
+            if not kept:
+                del self.past[agent]
+                self.rows -= 1
 
-    def forget(self, agent: str, past: Past, rows: dict[Key, Usage]) -> None:
+    def forget(self, agent: str, past: Past) -> None:
         """An agent leaves the view. Those who left longest ago make room."""
-        self._keep(agent, past, rows)
+        self._keep(agent, past)
         while self.rows > ROWS:
             oldest = self.past.pop(next(iter(self.past)))
             self.rows -= 1 + len(oldest.rows)
             for day, model, usage in oldest.rows:
                 self._sum(day, (oldest.role, model), usage)
 
-    def _keep(self, agent: str, past: Past, rows: dict[Key, Usage]) -> None:
+    def _keep(self, agent: str, past: Past) -> None:
         before = self.past.get(agent)
-        self.rows += len(rows) - (len(before.rows) if before is not None else -1)
-        kept = tuple((day, model, usage) for (day, model), usage in rows.items())
-        self.past[agent] = Past(past.name, past.parent, past.role, past.kind, kept)
+        self.rows += len(past.rows) - (len(before.rows) if before is not None else -1)
+        self.past[agent] = past
 
     def _sum(self, day: str, pair: Key, usage: Usage) -> None:
         _add(self.summed.setdefault(day, {}), pair, usage, PAIRS)
@@ -127,6 +149,15 @@ def _add(sums: dict[Key, Usage], pair: Key, usage: Usage, most: int) -> None:
     if pair not in sums and len(sums) >= most:
         pair = (OTHERS, OTHERS)
     sums[pair] = sums.get(pair, ZERO) + usage
+
+
+def _flat(rows: dict[Key, Usage]) -> Rows:
+    return tuple((day, model, usage) for (day, model), usage in rows.items())
+
+
+def written(page: Page) -> Rows:
+    """All rows of an agent."""
+    return page.days + _flat(page.rows)
 
 
 def total(usages: Iterable[Usage]) -> Usage:

@@ -332,6 +332,26 @@ class Blocked:
 
 
 @frozen
+class Answered:
+    """A person's answer to a `Blocked.prompt` goes to the program. `text` says why not, or what instead."""
+
+    agent: str
+    run: int
+    prompt: str
+    allow: bool
+    text: str = ""
+
+
+@frozen
+class Withdrawn:
+    """Nobody needs to answer this prompt any more: the program takes it back, or its turn is over."""
+
+    agent: str
+    run: int
+    prompt: str
+
+
+@frozen
 class Limited:
     """The agent's provider takes no more for now, as its program says: `until` in Unix seconds, None where it is not
     named; `text` is the program's own."""
@@ -414,6 +434,16 @@ class Leaving:
     to: Away
     cause: Cause
     by: str = ""
+
+
+@frozen
+class Silent:
+    """A turn runs in which for so many seconds nothing was printed and nothing worked, which is longer than the agent's
+    `quiet_kill`: the run is ended, and has failed."""
+
+    agent: str
+    run: int
+    seconds: float
 
 
 @frozen
@@ -514,7 +544,7 @@ class Forgotten:
 Fact = (
     Accepted | Opened | Dawned | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted
     | Warned | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted
-    | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Limited | Parked | Unparked | Tripped | Mended | Garbled
-    | TaskEnded | Interrupted | Leaving | Rerun | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left
-    | Forgotten
+    | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Answered | Withdrawn | Limited | Parked | Unparked
+    | Tripped | Mended | Garbled | TaskEnded | Interrupted | Silent | Leaving | Rerun | Exited | Lost | BackedOff
+    | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

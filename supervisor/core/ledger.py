@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Literal
 
-from attrs import Factory, define, evolve, frozen
+from attrs import Factory, define, evolve, fields, frozen
 
 #: USD are kept as whole nano-dollars, so that a sum of many small calls is exact and replay is equal.
 NANO = 1_000_000_000
@@ -70,6 +71,9 @@ class Usage:
 
 
 ZERO = Usage()
+NAMES = tuple(each.name for each in fields(Usage))
+#: A usage's numbers, in the order of their names.
+NUMBERS = attrgetter(*NAMES)
 
 #: What a report's numbers are about. `call` and `turn`: this one alone; `total`: everything since its epoch began.
 Scope = Literal["call", "turn", "total"]

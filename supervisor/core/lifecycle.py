@@ -26,22 +26,40 @@ TABLE: dict[tuple[State, str], State] = {
     ("working", "Blocked"): "waiting",
     ("standing", "Blocked"): "waiting",
     ("waiting", "TaskEnded"): "standing",
+    ("starting", "Blocked"): "waiting",
+    ("waiting", "Answered"): "working",
+    ("waiting", "Withdrawn"): "working",
     **{(state, "Starting"): "starting" for state in (*LIVE, "stopped")},
     # One that waits for an answer, or for a time, goes on waiting without a process.
-    **{(state, "Stood"): "standing" for state in (*LIVE, "stopped") if state not in ("waiting", "parked", "standing")},
+    **{(state, "Stood"): "standing" for state in (*LIVE, "stopped") if state not in ("parked", "standing")},
     **{(state, "Rerun"): "starting" for state in LIVE},
     **{(state, "Lost"): "starting" for state in LIVE if state != "parked"},
     **{(state, "Parked"): "parked" for state in LIVE},
-    ("parked", "Unparked"): "standing",  # or where its run was: the fact says where
+    ("parked", "Unparked"): "standing",
     **{(state, "BackedOff"): "backoff" for state in LIVE},
     **{(state, "Leaving"): "stopping" for state in (*LIVE, "stopped")},
-    ("stopping", "Left"): "stopped",  # or gone: the fact says which
+    ("stopping", "Left"): "stopped",
+}
+
+
+#: Where a pair leads whose fact alone does not say it: all the states that it may be, the one of `TABLE` first.
+VARIES: dict[tuple[State, str], tuple[State, ...]] = {
+    ("stopping", "Left"): ("stopped", "gone"),
+    ("parked", "Unparked"): ("standing", "working", "waiting", "starting"),
+    # Only what a person approves or denies is asked by a program that is not ready.
+    ("starting", "Blocked"): ("waiting", "starting"),
+    # Back to where it asked, unless it asks something else as well.
+    ("waiting", "Answered"): ("working", "standing", "starting", "waiting"),
+    ("waiting", "Withdrawn"): ("working", "standing", "starting", "waiting"),
+    ("waiting", "TaskEnded"): ("standing", "waiting"),
+    ("waiting", "TurnStarted"): ("working", "waiting"),
+    ("waiting", "Stood"): ("standing", "waiting"),
 }
 
 
 def after(state: State, fact: str, to: State | None = None) -> State:
-    """The state after a fact; `to` is where a `Left` or an `Unparked` leads."""
+    """The state after a fact; `to` is where it leads among those that it may (`VARIES`)."""
     following = TABLE.get((state, fact))
     if following is None:
         return state
-    return to if to is not None and fact in ("Left", "Unparked") else following
+    return to if to in VARIES.get((state, fact), ()) else following

@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 @frozen
 class Park:
-    """Why an agent is parked. `waiting` says that it has asked something, and goes on waiting for the answer."""
+    """Why an agent is parked."""
 
     sort: Limit
     text: str
     named: bool
     shared: bool
-    waiting: bool
 
 
 @frozen
@@ -48,9 +47,8 @@ def limited(_project: Project, node: Node, fact: facts.Limited) -> None:
 
 def parked(_project: Project, node: Node, fact: facts.Parked) -> None:
     """For the first time since a model answered, or until another time."""
-    waiting = node.park.waiting if node.park is not None else node.state == "waiting"
     node.parks += node.state != "parked"
-    node.park = Park(fact.sort, fact.text, fact.named, fact.shared, waiting)
+    node.park = Park(fact.sort, fact.text, fact.named, fact.shared)
     node.until, node.trying = fact.until, False
 
 
@@ -102,9 +100,3 @@ def broken_off(node: Node) -> None:
         node.talk = evolve(node.talk, owed=True)
     if node.task is not None:
         node.limited = node.park.sort
-
-
-def asked(node: Node, *, waits: bool) -> None:
-    """What a parked agent goes back to."""
-    if node.park is not None:
-        node.park = evolve(node.park, waiting=waits)

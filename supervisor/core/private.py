@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _WORDS = re.compile(
-    r"(?:^|_)(?:API_?KEY|KEY|ACCESS_?KEY(?:_ID)?|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH)(?:_[0-9]+)?$"
+    r"(?:^|_)(?:API_?KEY|KEY|ACCESS_?KEY(?:_ID)?|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|(?<!APPLICATION_)CREDENTIALS?|AUTH)(?:_[0-9]+)?$"
     r"|(?:^|_)SECRET_",
     re.IGNORECASE,
 )

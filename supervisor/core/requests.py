@@ -47,6 +47,23 @@ class Instruct:
 
 
 @frozen
+class Approve:
+    """Yes to what an agent's program asks; `prompt` names it where more than one thing is asked."""
+
+    agent: str
+    prompt: str = ""
+
+
+@frozen
+class Deny:
+    """No to it; `text` goes along to the program."""
+
+    agent: str
+    prompt: str = ""
+    text: str = ""
+
+
+@frozen
 class Stop:
     agent: str
 
@@ -99,12 +116,14 @@ class Down:
     pass
 
 
-Request = Fork | Instruct | Stop | Start | Restarting | Disband | Hold | Rename | Up | Down
+Request = Fork | Instruct | Approve | Deny | Stop | Start | Restarting | Disband | Hold | Rename | Up | Down
 
 #: The verb that a request is known by in refusals and in the authority table.
 VERB: dict[type[Request], str] = {
     Fork: "fork",
     Instruct: "instruct",
+    Approve: "approve",
+    Deny: "deny",
     Stop: "stop",
     Start: "start",
     Restarting: "restart",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from supervisor.core import facts, parking, talk
+from supervisor.core import asking, facts, parking, talk
 from supervisor.core.state import Node, Project
-from supervisor.core.words import ended
+from supervisor.core.words import ended, silence
 
 
 def starting(project: Project, node: Node, fact: facts.Starting) -> None:
@@ -18,6 +18,7 @@ def starting(project: Project, node: Node, fact: facts.Starting) -> None:
         node.session, node.introduced = "", False
     talk.starting(project, node, fact)
     node.stands = False
+    asking.nothing(node)
 
 
 def stood(_project: Project, node: Node, _fact: facts.Stood) -> None:
@@ -37,6 +38,7 @@ def unstarted(_project: Project, node: Node, fact: facts.Unstarted) -> None:
     parking.broken_off(node)
     node.alive, node.turn, node.pid, node.reason, node.last = False, False, 0, fact.reason, fact.reason
     node.credential = fact.credential or node.credential
+    asking.nothing(node)
 
 
 def ready(_project: Project, node: Node, fact: facts.Ready) -> None:
@@ -52,27 +54,35 @@ def exited(_project: Project, node: Node, fact: facts.Exited) -> None:
     parking.broken_off(node)
     node.alive, node.turn, node.pid, node.exit, node.killed = False, False, 0, fact, fact.killed
     node.lasted += fact.lasted + fact.stood
-    if not node.talk.once:
-        return
-    if node.talk.turn != "over":  # its own end was the turn's
+    node.prompts.clear()
+    if node.talk.once and node.talk.turn != "over" and not node.talk.silent:  # its own end was the turn's
         node.text, node.reason = talk.last(node), ended(fact) if fact.code != 0 else ""
-    if talk.served(node, fact) and (node.talk.fruitful or fact.code == 0):
-        node.crashes = 0  # it can do its work
+    if talk.proven(node, fact):
+        node.crashes = 0
 
 
 def lost(_project: Project, node: Node, _fact: facts.Lost) -> None:
     """It died with the daemon."""
     parking.broken_off(node)
     node.alive, node.turn, node.pid = False, False, 0
+    asking.nothing(node)
+
+
+def silent(_project: Project, node: Node, fact: facts.Silent) -> None:
+    """It is ended for that."""
+    node.reason = node.last = silence(fact)
+    node.talk = evolve(node.talk, silent=fact.seconds)
 
 
 def backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
     """The next one waits."""
     node.crashes, node.crashed = fact.crashes, node.crashed + (fact.crashes > 0)
     node.talk = evolve(node.talk, resumed=fact.resumed)
+    node.asks = False
 
 
 def rerun(project: Project, node: Node, fact: facts.Rerun) -> None:
     """It is to end, and another to follow."""
     parking.tries(project, node)
     node.rerun = fact.resume
+    asking.nothing(node)

@@ -40,7 +40,9 @@ class Resources:
 
 @frozen
 class Spec:
-    """How an agent is started and kept. Paths are absolute; `stop_grace` is in seconds; no `max_tasks` is no limit."""
+    """How an agent is started and kept. Paths are absolute; no `max_tasks` is no limit. `stop_grace` is in seconds; so
+    are `quiet_after`, the silence in a turn after which people are shown it, and `quiet_kill`, after which the run is
+    ended (0 is never)."""
 
     kind: str
     role: str = ""
@@ -57,6 +59,8 @@ class Spec:
     resume: Resume = "stand"
     stop_grace: float = 10.0
     resources: Resources = Resources()
+    quiet_after: float = 600.0
+    quiet_kill: float = 0.0
     #: whose word `model` is, for people: no other agent for being told by another
     model_from: str = field(default="", eq=False)
 

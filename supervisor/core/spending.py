@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import date, timedelta
-from typing import Literal, get_args
-
-from attrs import frozen
+from operator import add, attrgetter
+from typing import Literal, NamedTuple, get_args
 
 from supervisor.core.authority import Agent, Principal
-from supervisor.core.books import OTHERS, Past, total
-from supervisor.core.ledger import ZERO, Usage
+from supervisor.core.books import OTHERS, Past, total, written
+from supervisor.core.ledger import NUMBERS, ZERO, Usage
 from supervisor.core.state import Node, Project
 from supervisor.core.view import Plain, usage
 
@@ -44,8 +43,7 @@ def first_day(text: str, today: date) -> str:
     )
 
 
-@frozen
-class Line:
+class Line(NamedTuple):
     """One entry of the books. `agent` is "" where it is not known any more; `day` "" where that is not kept."""
 
     agent: str
@@ -62,23 +60,42 @@ def spending(
     see. Agents that are gone are in it, forgotten ones too."""
     if branch is None and isinstance(by, Agent):
         branch = project.agents[by.agent]
-    lines = [*_lines(project, branch, since, named=group in ("agent", "branch"))]
+    named = group in ("agent", "branch")
+    sums, unpriced = _gather(_lines(project, branch, since, named=named), "agent" if named else group)
     if branch is not None and since == ALL:
         # Of agents below it that are not known any more only the sum is left.
-        rest = branch.branch.beyond(total(line.spent for line in lines))
-        lines += [Line("", OTHERS, "", OTHERS, rest)] if rest != ZERO else []
+        rest = branch.branch.beyond(total(sums.values()))
+        unknown = OTHERS if group in ("model", "role") else ""
+        sums |= {unknown: sums.get(unknown, ZERO) + rest} if rest != ZERO else {}
     answer: Plain = {
         "project": project.name,
         "by": group,
         "since": since or "all",
         "today": project.books.day,
-        "total": usage(total(line.spent for line in lines)),
+        "total": usage(total(sums.values())),
         "prices": project.books.prices,
-        "unpriced": _unpriced(lines),
+        "unpriced": unpriced,
     }
-    if group in ("agent", "branch"):
-        return answer | {"agents": _agents(project, lines, branch, now, tops=group == "branch")}
-    return answer | {"rows": _rows(lines, group)}
+    if named:
+        return answer | {"agents": _agents(project, sums, branch, now, tops=group == "branch")}
+    return answer | {"rows": _rows(sums, group)}
+
+
+def _gather(lines: Iterable[Line], field: str) -> tuple[dict[str, Usage], list[str]]:
+    """What the lines come to by one of their fields, and the models of which tokens were spent that no program and no
+    table gave a cost. There may be a hundred thousand lines: none is kept."""
+    of = attrgetter(field)
+    found: dict[tuple[str, str], tuple[int, ...]] = {}
+    for line in lines:
+        key, numbers = (of(line), line.model), NUMBERS(line.spent)
+        known = found.get(key)
+        found[key] = numbers if known is None else tuple(map(add, known, numbers))
+    sums: dict[str, Usage] = defaultdict(Usage)
+    models: dict[str, Usage] = defaultdict(Usage)
+    for (key_, model), numbers in found.items():
+        sums[key_] += Usage(*numbers)
+        models[model] += Usage(*numbers)
+    return dict(sums), sorted(model for model, spent in models.items() if spent.tokens and not spent.cost)
 
 
 def _lines(project: Project, branch: Node | None, since: str, *, named: bool) -> Iterator[Line]:
@@ -87,12 +104,11 @@ def _lines(project: Project, branch: Node | None, since: str, *, named: bool) ->
     earlier = ZERO
     own = since == ALL and (named or branch is not None)
     for node in project.agents.values() if branch is None else project.down(branch):
-        for (day, model), spent in node.rows.items():
-            if day >= since:
-                yield Line(node.id, node.spec.role, day, model, spent)
+        role = node.spec.role
+        yield from (Line(node.id, role, day, model, spent) for day, model, spent in written(node) if day >= since)
         if own and node.earlier != ZERO:
             earlier += node.earlier
-            yield Line(node.id, node.spec.role, "", OTHERS, node.earlier)
+            yield Line(node.id, role, "", OTHERS, node.earlier)
     for agent, past in project.books.past.items():
         if branch is None or branch.id in _above(project, agent):
             yield from (Line(agent, past.role, day, model, spent) for day, model, spent in past.rows if day >= since)
@@ -128,35 +144,31 @@ def _known(project: Project, agent: str) -> Node | Past | None:
     return project.agents.get(agent) or project.books.past.get(agent)
 
 
-def _rows(lines: list[Line], group: By) -> list[Plain]:
-    sums: dict[str, Usage] = defaultdict(Usage)
-    for line in lines:
-        key = {"model": line.model, "role": line.role, "day": line.day}[group]
-        sums[key] += line.spent
+def _rows(sums: dict[str, Usage], group: By) -> list[Plain]:
     found = sorted(sums.items(), key=lambda row: row[0] if group == "day" else _rank(row[1]), reverse=True)
     return [{group: key, "own": usage(spent)} for key, spent in found]
 
 
-def _agents(project: Project, lines: list[Line], branch: Node | None, now: float, *, tops: bool) -> list[Plain]:
+def _agents(project: Project, own: dict[str, Usage], branch: Node | None, now: float, *, tops: bool) -> list[Plain]:
     """A row for each that spent something, itself or below it; of `tops` only one for each branch that adds to the
     total: mains, or what stands below the branch that is asked for, and that one itself."""
-    own: dict[str, Usage] = defaultdict(Usage)
-    for line in lines:
-        own[line.agent] += line.spent
-    branches: dict[str, Usage] = defaultdict(Usage)
+    branches: dict[str, Usage] = {}
     highest: dict[str, None] = {}
     for agent, spent in own.items():
-        above = [*_above(project, agent)]
-        if branch is not None:
+        above = [*_above(project, agent)] or [agent]
+        if branch is not None and branch.id in above:
             above = above[: above.index(branch.id) + 1]
-        for at in above or [agent]:
-            branches[at] += spent
-        highest[(above or [agent])[-2 if branch is not None and len(above) > 1 else -1]] = None
-    shown = [*highest] if tops else [*branches]
-    if tops and branch is not None:
+        for at in above:
+            branches[at] = branches.get(at, ZERO) + spent
+        highest[above[-2] if branch is not None and len(above) > 1 else above[-1]] = None
+    if tops and branch is not None and branch.id in highest:
         branches[branch.id] = own[branch.id]  # its own part; what is below it has rows of its own
-    shown.sort(key=lambda agent: (_rank(branches[agent]), -int(agent[1:] or 0)), reverse=True)
-    return [_row(project, agent, own[agent], branches[agent], now) for agent in shown]
+    shown = sorted(highest if tops else branches, key=lambda agent: (*_rank(branches[agent]), -_number(agent)))
+    return [_row(project, agent, own.get(agent, ZERO), branches[agent], now) for agent in reversed(shown)]
+
+
+def _number(agent: str) -> int:
+    return int(agent[1:] or 0)
 
 
 def _rank(spent: Usage) -> tuple[int, int]:
@@ -179,11 +191,3 @@ def _row(project: Project, agent: str, own: Usage, branch: Usage, now: float) ->
         "id": agent or None, "name": past.name, "parent": past.parent, "role": past.role, "kind": past.kind,
         "model": models, "state": "gone", "elapsed": None,
     } | spent  # fmt: skip
-
-
-def _unpriced(lines: list[Line]) -> list[str]:
-    """Models of which tokens were spent that no program and no table gave a cost."""
-    sums: dict[str, Usage] = defaultdict(Usage)
-    for line in lines:
-        sums[line.model] += line.spent
-    return sorted(model for model, spent in sums.items() if spent.tokens and not spent.cost)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from attrs import Factory, define
 
-from supervisor.core.books import Books, Key
+from supervisor.core.books import Books, Key, Rows
 from supervisor.core.facts import Exited, Input, Killed, Started
 from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
@@ -102,6 +102,9 @@ class Node:
     turn: bool = False
     cut: bool = False
     asked: int = 0
+    #: it asked something that a text answers; what it asks that a person approves or denies, oldest first
+    asks: bool = False
+    prompts: dict[str, str] = Factory(dict)
     #: why it leaves, and who asked for it
     leaving: str = ""
     ended_by: str = ""
@@ -120,8 +123,9 @@ class Node:
     meter: Meter = Factory(Meter)
     own: Usage = ZERO
     branch: Usage = ZERO
-    #: its own by day and model, and what of that is not kept by day any more
+    #: its own by day and model: of the last day, of those before, and what of it is not kept by day any more
     rows: dict[Key, Usage] = Factory(dict)
+    days: Rows = ()
     earlier: Usage = ZERO
     context: float | None = None
     window: int | None = None

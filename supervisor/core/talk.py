@@ -19,7 +19,7 @@ class Talk:
     """The first five are of one run: it resumes a conversation, is ready, tells what it begins with, a turn of it ended
     well; the last handing introduced the agent. So are `once` (its program does one task and ends), `turn` (what became
     of the last turn it was handed), `answering` (it was started with the answer to what the one before had asked) and
-    `spoke` (it printed a line for people).
+    `spoke` (it printed a line for people), and `silent` (it is ended for having been so for so many seconds).
     `unread`: the program has begun with nothing of the last turn that was handed. `owed`: a turn was charged that never
     began. `resumed` counts the runs in a row that resumed this conversation and failed; `abandoned` says why the one
     before it was given up."""
@@ -33,6 +33,7 @@ class Talk:
     turn: Turn = ""
     answering: bool = False
     spoke: bool = False
+    silent: float = 0.0
     unread: bool = False
     owed: bool = False
     resumed: int = 0
@@ -57,7 +58,14 @@ def plain(node: Node) -> bool:
 def served(node: Node, fact: facts.Exited) -> bool:
     """Whether a run of a program that does one task and ends has ended as such runs do: its turn is over, or it tells
     nothing of turns and has ended by itself, well or not."""
+    if node.talk.silent:
+        return False
     return node.talk.turn == "over" or (plain(node) and fact.code is not None)
+
+
+def proven(node: Node, fact: facts.Exited) -> bool:
+    """Whether the run of a program that does one task and ends has shown that it can."""
+    return node.talk.once and served(node, fact) and (node.talk.fruitful or fact.code == 0)
 
 
 def starting(project: Project, node: Node, fact: facts.Starting) -> None:
@@ -65,7 +73,7 @@ def starting(project: Project, node: Node, fact: facts.Starting) -> None:
     node.handed.clear()
     old = node.talk
     resumed = old.resumed if fact.resume else 0
-    answering = node.stands and node.state == "waiting"
+    answering = node.stands and node.asks
     node.talk = Talk(
         resuming=fact.resume, once=project.once(node), answering=answering,
         owed=old.owed, resumed=resumed, abandoned=old.abandoned,

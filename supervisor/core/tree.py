@@ -4,7 +4,7 @@ which name. Like all applying it cannot fail and asks nothing."""
 from __future__ import annotations
 
 from supervisor.core import budgets, facts
-from supervisor.core.books import Past
+from supervisor.core.books import Past, written
 from supervisor.core.ledger import ZERO
 from supervisor.core.names import automatic
 from supervisor.core.state import Node, Project, fold
@@ -130,6 +130,6 @@ def forgotten(project: Project, node: Node, _fact: facts.Forgotten) -> None:
     for below in [*project.down(node)]:
         project.gone.pop(below.id, None)
         if below.branch != ZERO:
-            past = Past(below.name, below.parent, below.spec.role, below.spec.kind)
-            project.books.forget(below.id, past, below.rows)
+            past = Past(below.name, below.parent, below.spec.role, below.spec.kind, written(below))
+            project.books.forget(below.id, past)
         del project.agents[below.id]

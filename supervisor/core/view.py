@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import asdict
@@ -10,17 +11,21 @@ from supervisor.core import models, rights
 from supervisor.core.authority import Principal
 from supervisor.core.facts import Killed
 from supervisor.core.grants import BOUNDS, BUDGETS
-from supervisor.core.ledger import NANO, Usage
+from supervisor.core.ledger import NAMES, NANO, NUMBERS, Usage
 from supervisor.core.names import sees
 from supervisor.core.state import Node, Project
 from supervisor.core.words import number
 
 Plain = dict[str, Any]
+#: What the runtime sees of an agent and is no fact: `ages` and `silent`, as `unseen` has them.
+Signs = Callable[[Node], Plain]
 
 
 def usage(of: Usage) -> Plain:
     """Token counts, calls and turns; cost in USD, with the part of it that is estimated."""
-    return asdict(of) | {"cost": of.cost / NANO, "estimated": of.estimated / NANO}
+    plain: Plain = dict(zip(NAMES, NUMBERS(of), strict=True))
+    plain["cost"], plain["estimated"] = of.cost / NANO, of.estimated / NANO
+    return plain
 
 
 def accounts(node: Node) -> Plain:
@@ -41,13 +46,21 @@ def accounts(node: Node) -> Plain:
     }
 
 
+def unseen(_node: Node) -> Plain:
+    """The signs of life of an agent of which nobody sees any."""
+    return {"ages": dict.fromkeys(("process", "turn", "progress", "line")), "silent": None}
+
+
 def label(node: Node) -> Plain:
     """How an agent is named in every answer."""
     return {"id": node.id, "name": node.name}
 
 
-def agent(project: Project, node: Node, now: float) -> Plain:
-    """One agent without its children. Times are Unix seconds, ages seconds."""
+def agent(project: Project, node: Node, now: float, signs: Signs = unseen) -> Plain:
+    """One agent without its children. Times are Unix seconds, ages seconds. `signs` gives its ages and its silence,
+    which are no part of the state."""
+    seen = signs(node)
+    after, silent = node.spec.quiet_after, seen["silent"]
     return {
         "id": node.id,
         "name": node.name,
@@ -77,10 +90,19 @@ def agent(project: Project, node: Node, now: float) -> Plain:
         "verdict": node.verdict,
         "status": node.status,
         "waiting_on": node.waiting_on,
+        "prompt": prompt(node),
         "crashes": node.crashed,
         "garbled": node.garbled,
         "exit": _exit(node),
+        **seen,
+        "quiet_after": after or None,
+        "quiet": silent is not None and 0 < after <= silent,
     }
+
+
+def prompt(node: Node) -> Plain | None:
+    """What it asks a person to approve or deny, and has asked longest."""
+    return next(({"id": name, "question": question} for name, question in node.prompts.items()), None)
 
 
 def outside(project: Project, node: Node) -> list[str]:
@@ -105,11 +127,13 @@ def killed(one: Killed) -> Plain:
     return asdict(one)
 
 
-def tree(project: Project, by: Principal, tier: str, now: float, branch: Node | None = None) -> Plain:
+def tree(
+    project: Project, by: Principal, tier: str, now: float, branch: Node | None = None, signs: Signs = unseen
+) -> Plain:
     """The tree that the caller may see, or one branch of it."""
     roots = [branch] if branch is not None else [project.agents[main] for main in project.mains]
     roots = [root for root in roots if sees(project, by, root)]
-    drawn = [_branch(project, root, now) for root in roots]
+    drawn = [_branch(project, root, now, signs) for root in roots]
     return {"project": project.name, "tier": tier, "agents": drawn, "limits": [*logins(project).values()]}
 
 
@@ -134,9 +158,9 @@ def joined(one: Plain, other: Plain) -> Plain:
     return one | {"kinds": kinds, "until": until, "parked": one["parked"] + other["parked"]}
 
 
-def _branch(project: Project, root: Node, now: float) -> Plain:
+def _branch(project: Project, root: Node, now: float, signs: Signs) -> Plain:
     # Without recursion: the tree may be as deep as the cap allows, and drawing it must not be what fails.
-    drawn = {node.id: agent(project, node, now) for node in project.down(root)}
+    drawn = {node.id: agent(project, node, now, signs) for node in project.down(root)}
     for node in project.down(root):
         drawn[node.id]["children"] = [drawn[child] for child in node.children]
     return drawn[root.id]

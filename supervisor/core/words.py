@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from supervisor.core import rights
-from supervisor.core.facts import Exited
+from supervisor.core.facts import Exited, Silent
 from supervisor.core.grants import BOUNDS
 from supervisor.core.ledger import NANO
 from supervisor.core.state import Node, Project
@@ -90,6 +90,16 @@ def ended(fact: Exited) -> str:
     if fact.signal is not None:
         return f"was ended by signal {fact.signal}"
     return f"exited with {fact.code}" if fact.code is not None else "ended, nobody knows how"
+
+
+def silence(fact: Silent) -> str:
+    """Why a run was ended that did nothing."""
+    return f"silent for {show_duration(fact.seconds)}"
+
+
+def first_line(text: str) -> str:
+    """The first line of a text that says something, at most 200 characters."""
+    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
 
 
 def digest(text: str) -> str:

@@ -92,6 +92,12 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any]) -> Iterable[s
     if verb == "rename":
         yield f"{errand.word(result.get('was'))} is now {who}, record {result.get('seq')}"
         return
+    if verb in {"approve", "deny"}:
+        prompt = result.get("prompt") or {}
+        question = plain.one_line(prompt.get("question"), ascii_only=not errand.screen.utf8)
+        done = "approved" if result.get("allowed") else "denied"
+        yield f"{who}: {done} {errand.word(prompt.get('id'))}" + (f": {question}" if question else "")
+        return
     if verb == "grant":
         yield f"{who} now holds"
         yield from (f"  {line}" for line in holdings(errand, result.get("grant") or {}))

@@ -8,7 +8,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from supervisor.ctl.errand import Errand
     from supervisor.ctl.outcome import Failure
@@ -63,56 +63,29 @@ def _run(argv: Sequence[str], verb: str) -> int:
     return _do(Errand(asked, Place.here(os.environ)))
 
 
+#: The module of each verb and its function, where it is not `changing`.
+_DOES = {
+    **dict.fromkeys(("tree", "status", "whoami", "config"), ("looking", "look")),
+    **dict.fromkeys(("logs", "events"), ("following", "follow")),
+    **dict.fromkeys(("up", "reload"), ("bringing", "bring")),
+    **dict.fromkeys(("init", "save", "verify"), ("files", "do")),
+    "usage": ("spent", "answer"),
+    "metrics": ("exposed", "answer"),
+    "about": ("telling", "tell"),
+    "doctor": ("doctor", "examine"),
+    "install-unit": ("installing", "install"),
+    "demo": ("demo", "show"),
+    "completion": ("completion", "complete"),
+}
+
+
 def _do(errand: Errand) -> int:
     """Each verb is imported where it is done: a cold `tree` pays for nothing else."""
-    name = errand.asked.verb.name
-    if name == "usage":
-        from supervisor.ctl import spent
+    from importlib import import_module
 
-        return spent.answer(errand)
-    if name == "metrics":
-        from supervisor.ctl import exposed
-
-        return exposed.answer(errand)
-    if name in {"tree", "status", "whoami", "config"}:
-        from supervisor.ctl import looking
-
-        return looking.look(errand)
-    if name == "about":
-        from supervisor.ctl import telling
-
-        return telling.tell(errand)
-    if name == "doctor":
-        from supervisor.ctl import doctor
-
-        return doctor.examine(errand)
-    if name in {"logs", "events"}:
-        from supervisor.ctl import following
-
-        return following.follow(errand)
-    if name in {"up", "reload"}:
-        from supervisor.ctl import bringing
-
-        return bringing.bring(errand)
-    if name in {"init", "save", "verify"}:
-        from supervisor.ctl import files
-
-        return files.do(errand)
-    if name == "install-unit":
-        from supervisor.ctl import installing
-
-        return installing.install(errand)
-    if name == "demo":
-        from supervisor.ctl import demo
-
-        return demo.show(errand)
-    if name == "completion":
-        from supervisor.ctl import completion
-
-        return completion.complete(errand)
-    from supervisor.ctl import changing
-
-    return changing.change(errand)
+    module, function = _DOES.get(errand.asked.verb.name, ("changing", "change"))
+    does: Callable[[Errand], int] = getattr(import_module(f"supervisor.ctl.{module}"), function)
+    return does(errand)
 
 
 def _no_clash() -> None:

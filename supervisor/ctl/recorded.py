@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from supervisor.kinds.kind import Kind, Reader
     from supervisor.kinds.recorded import Recorded
 
+    #: What a transcript says, and whether its last line has no end.
+    Said = tuple[list[Fact], bool]
+
 STDIN = "-"
 _CHUNK = 1 << 20
 #: An earlier transcript is looked for among so many files beside it, in the first bytes of each.
@@ -33,10 +36,12 @@ def book(errand: Errand) -> int:
     after = [_name(text) for text in errand.own.get("after") or ()]
     if [*files, *after].count(STDIN) > 1:
         raise Failure(USAGE, "stdin can be read once")
-    known = [_facts(kind, file) for file in after]
-    heard = [_facts(kind, file) for file in files]
-    found = [] if after else _earlier(kind, files, heard[0])
-    books = _booked(kind, heard, [*known, *(facts for _, facts in found)])
+    known = [said(kind, file) for file in after]
+    heard = [said(kind, file) for file in files]
+    found = [] if after else earlier(kind, files, heard[0])
+    books = booked(kind, heard, [*known, *(told for _, told in found)])
+    if len(files) == 1 and files[0] != STDIN:
+        books.refused(_beginning(os.path.splitext(files[0])[0] + ".stderr").decode(errors="replace"))
     answer = books.plain() | {
         "kind": kind.name,
         "after": [*after, *(file for file, _ in found)],
@@ -73,20 +78,20 @@ def _name(text: str) -> str:
     return os.path.expanduser(text)
 
 
-def _facts(kind: Kind, file: str) -> tuple[list[Fact], bool]:
-    """What a transcript says, and whether its last line has no end. Raises Failure."""
+def said(kind: Kind, file: str) -> Said:
+    """What a transcript says. Raises Failure."""
     try:
         if file == STDIN:
-            return _read(kind, sys.stdin.buffer)
+            return read(kind, sys.stdin.buffer)
         with open(file, "rb") as stream:
             if stat.S_ISDIR(os.fstat(stream.fileno()).st_mode):
                 raise Failure(REFUSED, f"{file} is a directory", "name the file that holds what the program printed")
-            return _read(kind, stream)
+            return read(kind, stream)
     except OSError as error:
         raise Failure(REFUSED, f"{file} cannot be read: {error.strerror}") from None
 
 
-def _read(kind: Kind, stream: BinaryIO) -> tuple[list[Fact], bool]:
+def read(kind: Kind, stream: BinaryIO) -> Said:
     """As a run's stdout is read: no line that is too long is ever held."""
     from supervisor.kinds.kind import LINE_LIMIT
     from supervisor.kinds.recorded import seat
@@ -110,7 +115,8 @@ def _line(reader: Reader, line: Any) -> list[Fact]:
     return reader.overlong(line.head, line.size) if line.head else []
 
 
-def _booked(kind: Kind, heard: list[tuple[list[Fact], bool]], before: list[tuple[list[Fact], bool]]) -> Recorded:
+def booked(kind: Kind, heard: list[Said], before: list[Said]) -> Recorded:
+    """The books of what was heard, beyond what was said before."""
     from supervisor.kinds.recorded import Recorded
     from supervisor.runtime import pricing
 
@@ -126,12 +132,12 @@ def _booked(kind: Kind, heard: list[tuple[list[Fact], bool]], before: list[tuple
     return books
 
 
-def _earlier(kind: Kind, files: list[str], heard: tuple[list[Fact], bool]) -> list[tuple[str, tuple[list[Fact], bool]]]:
+def earlier(kind: Kind, files: list[str], heard: Said) -> list[tuple[str, Said]]:
     """Transcripts of the same conversation that stand beside the first one and end before it begins, where its figures
     count from the beginning of the conversation."""
     from supervisor.kinds.recorded import follows
 
-    one = _booked(kind, [heard], [])
+    one = booked(kind, [heard], [])
     if not one.first or STDIN in files:
         return []
     mark = one.session.encode()
@@ -139,11 +145,11 @@ def _earlier(kind: Kind, files: list[str], heard: tuple[list[Fact], bool]) -> li
     for file in _beside(files[0], files) if mark else ():
         if mark not in _beginning(file):
             continue
-        facts = _facts(kind, file)
-        other = _booked(kind, [facts], [])
+        told = said(kind, file)
+        other = booked(kind, [told], [])
         if other.session == one.session and follows(one, other):
-            found.append((sum(usage.tokens for usage in other.highest.values()), file, facts))
-    return [(file, facts) for _, file, facts in sorted(found, key=lambda each: each[:2])]
+            found.append((sum(usage.tokens for usage in other.highest.values()), file, told))
+    return [(file, told) for _, file, told in sorted(found, key=lambda each: each[:2])]
 
 
 def _beside(file: str, files: Iterable[str]) -> Iterator[str]:

@@ -119,7 +119,7 @@ def _cells(row: Row, screen: Screen, since: float, now: float) -> list[Cell]:
         (show_count(tokens(agent, "branch")), limit_style or ("" if children(agent) else "dim")),
         (limit, limit_style),
         (context, context_style),
-        (_doing(agent, state, screen, now), dim),
+        _told(agent, state, screen, since, now, dim),
     ]
 
 
@@ -146,6 +146,22 @@ def _limit(agent: Mapping[str, Any]) -> Cell:
     return f"{used}% of {show_count(int(most))}", "red" if used >= 100 else "yellow" if used >= _WARN else ""
 
 
+def quiet(agent: Mapping[str, Any], since: float) -> float:
+    """For how many seconds it has been silent in its turn, where that is long enough to be told; else 0. It goes on
+    being so while the answer grows old."""
+    silent, after = agent.get("silent"), agent.get("quiet_after")
+    if not isinstance(silent, (int, float)) or not isinstance(after, (int, float)):
+        return 0.0
+    return silent + since if silent + since >= after else 0.0
+
+
+def _told(agent: Mapping[str, Any], state: str, screen: Screen, since: float, now: float, dim: str) -> Cell:
+    doing, silent = _doing(agent, state, screen, now), quiet(agent, since)
+    if not silent:
+        return doing, dim
+    return f"quiet for {show_duration(silent)}" + (f": {doing}" if doing else ""), "yellow"
+
+
 def _state(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> str:
     """With the end of what has one that people wait for."""
     if state != "parked" or not agent.get("until"):
@@ -164,6 +180,10 @@ def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> 
         return plain.one_line((agent.get("limit") or {}).get("text"), ascii_only=not screen.utf8) or text("last")
     if state == "backoff" and agent.get("until"):
         return f"until {_clock(agent['until'], now, screen)}" + (f": {text('last')}" if text("last") else "")
+    prompt = agent.get("prompt")
+    if prompt:
+        question = plain.one_line(prompt.get("question"), ascii_only=not screen.utf8)
+        return f"asks: {question} ({plain.one_line(prompt.get('id'), ascii_only=not screen.utf8)})"
     if state == "waiting" and text("waiting_on"):
         return f"on {text('waiting_on')}" + (f": {text('last')}" if text("last") else "")
     said = text("summary") if state in {"standing", "stopped", "gone"} else ""

@@ -28,6 +28,8 @@ class Asks:
         self.table = {
             "fork": self.fork,
             "instruct": self.instruct,
+            "approve": self.approve,
+            "deny": self.deny,
             "stop": self.stop,
             "start": self.start,
             "restart": self.restart,
@@ -83,6 +85,23 @@ class Asks:
             unfollow()
         status = ended[-1].status if ended else "left"
         return said | {"status": status, "text": node.text, "error": node.reason or None, "summary": node.summary}
+
+    async def approve(self, call: Call) -> Plain:
+        """Yes to what an agent's program asks."""
+        return await self._answer(call, lambda agent, prompt, _: requests.Approve(agent, prompt))
+
+    async def deny(self, call: Call) -> Plain:
+        """No to it."""
+        return await self._answer(call, requests.Deny)
+
+    async def _answer(self, call: Call, request: Callable[[str, str, str], Request]) -> Plain:
+        room, params = self._room(call)
+        node = target(room, call.principal, params["agent"], call.verb)
+        asked = dict(node.prompts)
+        answer = await ask(room, call.principal, request(node.id, params.get("prompt", ""), params.get("text", "")))
+        said = next(fact for fact in answer.facts if isinstance(fact, facts.Answered))
+        prompt = {"id": said.prompt, "question": asked.get(said.prompt, "")}
+        return {"agent": view.label(node), "prompt": prompt, "allowed": said.allow, "seq": answer.seq}
 
     async def stop(self, call: Call) -> Plain:
         """End a run and its branch; wait until it is empty."""

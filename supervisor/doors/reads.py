@@ -81,7 +81,8 @@ class Reads:
         """Who started whom."""
         room, params = self._room(call)
         branch = target(room, call.principal, params["agent"], "tree") if params.get("agent") else None
-        return view.tree(room.project, call.principal, self._projects.containment.tier, time.time(), branch)
+        tier = self._projects.containment.tier
+        return view.tree(room.project, call.principal, tier, time.time(), branch, room.house.signs)
 
     async def about(self, call: Call) -> Plain:
         """One agent, whole."""

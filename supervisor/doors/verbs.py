@@ -136,9 +136,18 @@ VERBS: tuple[Verb, ...] = (
         Param("text", "text", "the task", positional=True, required=True),
         Param("wait", "flag", "wait for the task's end and print the final text"),
     ), waits=True),
+    Verb("approve", "say yes to what an agent's program asks", "supervisorctl approve lead", (
+        _EXACT,
+        Param("prompt", "text", "which, where it asks more than one thing (`tree --json` has it)", positional=True),
+    )),
+    Verb("deny", "say no to what an agent's program asks", 'supervisorctl deny lead p1 --text "Not today"', (
+        _EXACT,
+        Param("prompt", "text", "which, where it asks more than one thing (`tree --json` has it)", positional=True),
+        Param("text", "text", "why not, or what instead; the program is told"),
+    )),
     Verb("stop", "end its run and its branch; keep its name, conversation and reservation",
          "supervisorctl stop tests --plan", (_EXACT, _PLAN), waits=True),
-    Verb("start", "revive a stopped or disbanded agent, and its declared children",
+    Verb("start", "revive a stopped or disbanded agent, and its declared children; try a parked one at once",
          "supervisorctl start tests", (_EXACT,), waits=True),
     Verb("restart", "end its run and start it again with its conversation", "supervisorctl restart tests", (
         _EXACT,

@@ -105,10 +105,10 @@ class ClaudeConversation:
         if self._running or self._sent:
             self._outbox.control("interrupt", cancel_queued=True)
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
         request = self._asked.pop(prompt, None)
         if request is not None:
-            self._outbox.permit(prompt, request, "" if allow else DENIED)
+            self._outbox.permit(prompt, request, "" if allow else text or DENIED)
 
     def close(self) -> None:
         """At the end of its stdin claude would finish its turn first; cut, it still says what it used."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import frozen
 
-from supervisor.core.facts import Blocked
+from supervisor.core.facts import Blocked, Fact, Read, Withdrawn
 from supervisor.kinds import codex_lines, fields
 from supervisor.kinds.kind import Seat
 
@@ -86,12 +86,15 @@ class Prompts:
         answers = {str(each.get("id")): {"answers": [text]} for each in _questions(one.params)}
         return {"id": one.number, "result": {"answers": answers}}
 
-    def resolved(self, number: object) -> tuple[str, ...]:
-        """codex waits for this one no more. Returns the texts that it took as the answer."""
-        self._open = {name: one for name, one in self._open.items() if one.number != number}
+    def resolved(self, number: object) -> list[Fact]:
+        """codex waits for this one no more: it took a text as the answer, or nobody needs to approve it."""
+        seat = self._seat
         taken = tuple(name for one in self._told if one.number == number for name in one.inputs)
         self._told = [one for one in self._told if one.number != number]
-        return taken
+        gone = [name for name, one in self._open.items() if one.number == number]
+        approvals = [name for name in gone if self._open.pop(name).method != _QUESTION]
+        back: list[Fact] = [Withdrawn(seat.agent, seat.run, name) for name in approvals]
+        return [*([Read(seat.agent, seat.run, taken)] if taken else []), *back]
 
 
 def _questions(params: Mapping[str, object]) -> list[Mapping[str, object]]:

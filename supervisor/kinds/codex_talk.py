@@ -99,9 +99,12 @@ class CodexConversation:
     def interrupt(self) -> None:
         self._turns.interrupt()
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+        """An answer of codex's takes no reason: that joins the turn as a text."""
         if (reply := self._prompts.answered(prompt, allow=allow)) is not None:
             self._say(reply)
+            if text:
+                self._turns.give(f"answer-{prompt}", (), text)
 
     def close(self) -> None:
         """codex leaves when its stdin ends. A turn is cut before: then its thread keeps what that turn has used."""
@@ -257,8 +260,7 @@ class CodexConversation:
         return self._books.used(params)
 
     def _resolved(self, params: _Said) -> list[Fact]:
-        taken = self._prompts.resolved(params.get("requestId"))
-        return [Read(self._seat.agent, self._seat.run, taken)] if taken else []
+        return self._prompts.resolved(params.get("requestId"))
 
     def _error(self, params: _Said) -> list[Fact]:
         """What codex tries again by itself is only shown; what it gives up is told again when the turn ends."""

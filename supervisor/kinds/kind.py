@@ -71,7 +71,8 @@ class Reader(Protocol):
     """What a program prints, as facts."""
 
     def read(self, line: bytes) -> list[Fact]:
-        """One line of stdout. Never raises: an unreadable line is a `Garbled` fact."""
+        """One line of stdout. Never raises: an unreadable line is a `Garbled` fact. A `Limited` stands before the
+        `TurnEnded` of its turn: that ends no task then."""
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         """A line of more than `LINE_LIMIT` bytes, of which only the first are there: nothing where nobody needs it,
@@ -105,8 +106,9 @@ class Conversation(Reader, Protocol):
     def interrupt(self) -> None:
         """Queue what cuts the running turn."""
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
-        """Queue the person's answer to a `Blocked.prompt` of this run; one that is not open any more is passed over."""
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+        """Queue the person's answer to a `Blocked.prompt` of this run; one that is not open any more is passed over.
+        `text` is why not, "" where nothing was said."""
 
     def close(self) -> None:
         """Queue the polite way to stop; the host closes stdin after it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from supervisor.core.facts import Fact, Input, Limited, Outcome, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Report
-from supervisor.kinds import fields, limited
+from supervisor.kinds import fields, limits
 from supervisor.kinds.kind import Seat
 
 #: Said before a text that was given to a process which ended before it was seen to begin with it.
@@ -57,7 +57,7 @@ class OnceConversation:
         """Its process is ended; that its task was cut is all there is to know here."""
         self._cut = True
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
         """It asks nobody: what it would ask for is refused by itself."""
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class OnceConversation:
         self._turn, self._error, self._text = False, "", ""
         if not error:
             return [TurnEnded(seat.agent, seat.run, "ok", text=text)]
-        why = limited.sort(status, error)
+        why = limits.sort(error, status or None)
         found: list[Fact] = [Limited(seat.agent, seat.run, why, None, error)] if why and not self._cut else []
         outcome: Outcome = "aborted" if self._cut else "error"
         return [*found, TurnEnded(seat.agent, seat.run, outcome, text=text, error=error)]

@@ -12,6 +12,8 @@ from supervisor.kinds.kind import Seat, garbled, too_long
 from supervisor.kinds.once import OnceConversation
 
 _ABORTED = "MessageAbortedError"
+#: Why a step ended after which opencode asks the model again.
+_GOES_ON = ("tool-calls", "unknown")
 #: Lines that nobody needs when they are too long.
 _UNNEEDED = (b'{"type":"tool_use"', b'{"type":"fleet"', b'{"type":"reasoning"')
 
@@ -87,7 +89,7 @@ class OpencodeConversation(OnceConversation):
         again = name in self._finished_calls
         self._finished_calls |= {name, message}
         self._open.discard(message)
-        if main and part.get("reason") != "tool-calls":
+        if main and part.get("reason") not in _GOES_ON:
             self._done, self._error = True, ""
         report = opencode_lines.step(part, self._models.get(message, self._seat.spec.model))
         return self._spent((report,)) if report is not None else self._spent((), 0 if again else 1)

@@ -107,12 +107,13 @@ class PiConversation:
     def finished(self) -> bool:
         return False
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
-        """A dialog of an extension, by its id."""
-        dialog = self._dialogs.get(prompt)
-        if dialog is not None and dialog.prompt:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+        """A dialog of an extension, by its id. It takes no reason: that joins the turn as a text."""
+        if (dialog := self._dialogs.get(prompt)) is not None and dialog.prompt:
             del self._dialogs[prompt]
             self._say(pi_dialogs.decided(dialog, allow=allow))
+            if text:
+                self._prompt(text, [])
 
     def close(self) -> None:
         """pi leaves in order when its stdin ends, and ends its tools before."""

@@ -88,10 +88,10 @@ class QwenConversation:
         self._cut = True
         self._outbox.control("interrupt")
 
-    def answer(self, prompt: str, *, allow: bool) -> None:
+    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
         request = self._asked.pop(prompt, None)
         if request is not None:
-            self._outbox.permit(prompt, request, "" if allow else DENIED)
+            self._outbox.permit(prompt, request, "" if allow else text or DENIED)
 
     def close(self) -> None:
         """At the end of its stdin qwen would finish its turn first."""

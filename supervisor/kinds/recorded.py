@@ -3,6 +3,7 @@ up: what the lines do not say is not in the books, and is said to be missing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,6 +17,8 @@ from supervisor.kinds.kind import Seat
 Plain = dict[str, Any]
 #: So much of an error's text is shown.
 LONGEST = 2000
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_LOGIN = re.compile(r"/login|log ?in\b|logged in|api key|auth method|unauthori[sz]ed", re.IGNORECASE)
 
 
 def seat(kind: str) -> Seat:
@@ -81,6 +84,16 @@ class Recorded:
                 self.unreadable += fact.lines
             case Blocked():
                 self.limited = False
+
+    def refused(self, stderr: str) -> None:
+        """What a program said on stderr that did nothing: why it refused to start. One that did something has said on
+        stdout what became of it."""
+        if self.turns or self.errors or self.spent != ZERO:
+            return
+        said = (_ANSI.sub("", line).rstrip() for line in stderr.splitlines())
+        words = "\n".join(line for line in said if line and not line.lower().startswith("warning"))
+        if words:
+            self._error("auth" if _LOGIN.search(words) else "error", words)
 
     def _ended(self, fact: TurnEnded) -> None:
         self.turn = False

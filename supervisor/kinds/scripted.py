@@ -6,7 +6,8 @@ import sys
 
 from supervisor.core.spec import KindSpec
 from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
-from supervisor.kinds.lines import LinesConversation, environment, unheld
+from supervisor.kinds.lines import environment, unheld
+from supervisor.kinds.lines_talk import LinesConversation
 
 #: Started by its path and without the site directory (-I -S): it needs nothing but the standard library.
 PROGRAM = __file__.removesuffix("kinds/scripted.py") + "scripted/__main__.py"

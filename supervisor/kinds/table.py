@@ -12,4 +12,4 @@ from supervisor.kinds.pi import PI
 from supervisor.kinds.qwen import QWEN
 from supervisor.kinds.scripted import SCRIPTED
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI, CLAUDE, QWEN, CODEX, GEMINI, OPENCODE)}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (LINES, SCRIPTED, PI, CLAUDE, CODEX, QWEN, GEMINI, OPENCODE)}

@@ -31,16 +31,23 @@ class _Alarm:
         return min(self.until - now, self.gone - gone)
 
 
-class Alarms:
-    """By a name each; one that is set again is moved."""
+def read() -> tuple[float, float]:
+    """Both clocks, now."""
+    return time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
 
-    def __init__(self) -> None:
+
+class Alarms:
+    """By a name each; one that is set again is moved. `clocks` reads both: the one on the wall and the one that only
+    goes forward."""
+
+    def __init__(self, clocks: Callable[[], tuple[float, float]] = read) -> None:
+        self._clocks = clocks
         self._set: dict[str, _Alarm] = {}
         self._changed = trio.Event()
 
     def set(self, name: str, until: float, ring: Callable[[], None]) -> None:
         """Call `ring` when it is `until` (Unix seconds); at once, but never before this returns, if that is over."""
-        now, gone = _clocks()
+        now, gone = self._clocks()
         self._set[name] = _Alarm(until, gone + until - now, ring)
         self._changed.set()
 
@@ -48,16 +55,12 @@ class Alarms:
         """The task that rings; it sleeps while nothing is set."""
         while True:
             self._changed = trio.Event()
-            now, gone = _clocks()
+            now, gone = self._clocks()
             for name, alarm in [*self._set.items()]:
                 if alarm.left(now, gone) <= 0 and self._set.get(name) is alarm:
                     del self._set[name]
                     alarm.ring()
-            now, gone = _clocks()
+            now, gone = self._clocks()
             wait = min((alarm.left(now, gone) for alarm in self._set.values()), default=float("inf"))
             with trio.move_on_after(min(max(wait, 0.0), PIECE) if self._set else float("inf")):
                 await self._changed.wait()
-
-
-def _clocks() -> tuple[float, float]:
-    return time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -45,20 +45,25 @@ class Needs:
     """What a kind is passed without anybody naming it: what matches `wanted`, less the secrets that match `others`."""
 
     wanted: tuple[str, ...]
-    others: tuple[str, ...] = ()
+    own: tuple[str, ...]
+    others: tuple[str, ...]
 
     def passes(self, name: str) -> bool:
         """Whether this variable is among it."""
-        return matches(name, self.wanted) and not (matches(name, self.others) and looks_secret(name))
+        if not matches(name, self.wanted):
+            return False
+        return matches(name, self.own) or not (matches(name, self.others) and looks_secret(name))
 
 
 def needs(kind: Kind, kinds: Iterable[Kind]) -> Needs:
-    """Of a kind that knows its names, these. Of one that asks for everything, a person's own program, all but the
-    secrets that other programs call their own."""
-    if EVERYTHING not in kind.env:
-        return Needs(kind.env)
-    others = {name for other in kinds for name in (*other.env, *other.credential)}
-    return Needs(kind.env, tuple(sorted(others - {*kind.env, *kind.credential, EVERYTHING})))
+    """Of a kind that asks for everything, a person's own program, all but the secrets that other programs call their
+    own; of one that knows its names, these, but not what only a pattern of it takes and another one logs in with."""
+    own = (*kind.credential, *(name for name in kind.env if "*" not in name))
+    if EVERYTHING in kind.env:
+        others = {name for other in kinds for name in (*other.env, *other.credential)} - {EVERYTHING}
+    else:
+        others = {name for other in kinds for name in other.credential if "*" not in name}
+    return Needs(kind.env, own, tuple(sorted(others)))
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from supervisor.core.facts import Expired, Fact, Input, Starting, Unstarted
+from supervisor.core.facts import Answered, Expired, Fact, Input, Interrupted, Silent, Starting, TurnStarted, Unstarted
+from supervisor.core.spec import Spec
 from supervisor.core.state import Node
 from supervisor.runtime import points
 from supervisor.runtime.containment.cell import Cell
 from supervisor.runtime.containment.ladder import KILL_WITHIN, Clock
 from supervisor.runtime.run import Run
+from supervisor.runtime.silence import Silence
 
 if TYPE_CHECKING:
     from supervisor.runtime.house import House
@@ -40,6 +42,7 @@ class Host:
         self._waiting: deque[Starting] = deque()
         self._start = trio.Event()
         self._run_scope = trio.CancelScope()
+        self.silence = Silence(self)
         self._unwanted = 0  # runs up to this number are to end
         self._born = trio.current_time() - node.lasted  # when its wall time began, less what it stood still
         self._stood = trio.current_time()  # since when it stands by without a process
@@ -84,14 +87,30 @@ class Host:
         """Give texts to the running program."""
         if self.run is not None:
             self.run.hand(inputs, words)
+            self.silence.listen()
 
-    def interrupt(self, run: int) -> None:
-        """Cut this run's turn, where the kind can. A program that does one task and ends has had the end of its stdin:
-        its process is ended."""
-        if self.run is not None and self.run.number == run:
-            self.run.interrupt()
-            if self.run.once:
-                self._end_of(run)
+    def told(self, fact: Interrupted | Answered | TurnStarted | Silent) -> None:
+        """What is about the run that is there. A program that does one task and ends has had the end of its stdin: to
+        cut its turn is to end its process."""
+        run = self.run
+        if run is None or run.number != fact.run:
+            return
+        match fact:
+            case Interrupted():
+                run.interrupt()
+                if run.once:
+                    self._end_of(fact.run)
+            case Answered():
+                run.answer(fact.prompt, allow=fact.allow, text=fact.text)
+            case Silent():
+                self._end_of(fact.run)
+        self.silence.listen()
+
+    def kept(self, spec: Spec) -> None:
+        """The agent is kept in another way from now on."""
+        if self.cell is not None:
+            self.cell.limit(spec.resources)
+        self.silence.listen()
 
     def close(self) -> None:
         """Leave: the branch ends, deepest first, on one clock. What is ending already, on a clock of its own, may not

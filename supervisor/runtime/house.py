@@ -7,7 +7,7 @@ from pathlib import Path
 
 import trio
 
-from supervisor.core import facts, words
+from supervisor.core import facts, view, words
 from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
 from supervisor.core.state import Node
@@ -99,9 +99,9 @@ class House:
             case facts.Rerun():
                 if (host := self.hosts.get(fact.agent)) is not None:
                     host.rerun(fact.run)
-            case facts.Interrupted():
+            case facts.Interrupted() | facts.Answered() | facts.TurnStarted() | facts.Silent():
                 if (host := self.hosts.get(fact.agent)) is not None:
-                    host.interrupt(fact.run)
+                    host.told(fact)
             case facts.BackedOff():
                 self._back_off(fact)
             case facts.Exited() | facts.Unstarted():
@@ -109,8 +109,8 @@ class House:
             case facts.Ready() | facts.Parked() | facts.Tripped() | facts.Mended() | facts.Opened():
                 self.parks.act(fact)
             case facts.Respecified():
-                if (host := self.hosts.get(fact.agent)) is not None and host.cell is not None:
-                    host.cell.limit(fact.spec.resources)
+                if (host := self.hosts.get(fact.agent)) is not None:
+                    host.kept(fact.spec)
             case facts.Granted():
                 if (host := self.hosts.get(fact.agent)) is not None:
                     host.watch_wall()
@@ -156,6 +156,7 @@ class House:
         host, node = self.hosts.get(fact.agent), self.desk.project.agents.get(fact.agent)
         if host is not None and node is not None and host.run is not None and host.run.number == fact.run:
             inputs = tuple(item for item in node.handed if item.id in fact.inputs)
+            host.run.pulse.spoken_to(turn=fact.turn)
             host.hand(inputs, self._introduction(node) if fact.introduce else "")
 
     def _introduction(self, node: Node) -> str:
@@ -240,6 +241,11 @@ class House:
             for kept in (printed.stdout, printed.stderr)
             if kept.fault
         ]
+
+    def signs(self, node: Node) -> view.Plain:
+        """What is seen of an agent's run, with ages."""
+        host = self.hosts.get(node.id)
+        return view.unseen(node) if host is None or host.run is None else host.run.pulse.shown(node)
 
     def ended(self, run: Run) -> None:
         """A run is over: its process names nobody any more."""

@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import trio
 
-from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, TurnEnded, TurnStarted, Unstarted
+from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, Spoke, TurnEnded, TurnStarted, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
 from supervisor.runtime import points, turn
 from supervisor.runtime.containment.cell import Cell
 from supervisor.runtime.containment.ladder import end
 from supervisor.runtime.heard import Heard
+from supervisor.runtime.pulse import Pulse
 from supervisor.runtime.sieve import Overlong, Sieve
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.stdin import Stdin
@@ -59,6 +60,8 @@ class Run:
         self.talk = talk
         self.heard = heard
         self.begun = trio.current_time()
+        self.pulse = Pulse()
+        stderr.said = self.pulse.said
         self.at_end = trio.Event()
         self._transcript = transcript
         self._stderr = stderr
@@ -101,6 +104,12 @@ class Run:
         self.talk.interrupt()
         self._queue()
 
+    def answer(self, prompt: str, *, allow: bool, text: str) -> None:
+        """A person's answer to what the program asked."""
+        self.pulse.spoken_to()
+        self.talk.answer(prompt, allow=allow, text=text)
+        self._queue()
+
     def _queue(self) -> None:
         self._stdin.put(self.talk.outgoing())
         if self.talk.finished:
@@ -141,6 +150,7 @@ class Run:
         while more:
             async with turn.mine():
                 self._last_byte = trio.current_time()
+                self.pulse.said()
                 if lines is None:
                     self._transcript.write(chunk)
                     lines = self._sieve.feed(chunk)
@@ -175,12 +185,18 @@ class Run:
         # What was decided to be handed reaches the program only when it is on disk: a turn that ends before is another.
         if any(isinstance(fact, TurnEnded) for fact in said) and not self._decided() <= self._given:
             said = [fact for fact in said if not isinstance(fact, TurnEnded)]
-        for fact in said if self.once else ():
-            if isinstance(fact, TurnStarted | TurnEnded):
+        for fact in said:
+            if not isinstance(fact, Spoke | Garbled):
+                self.pulse.moved(turn=isinstance(fact, TurnStarted) and not self._turns())
+            if self.once and isinstance(fact, TurnStarted | TurnEnded):
                 self._over = isinstance(fact, TurnEnded)
                 self._patience.deadline = trio.current_time() + self._grace if self._over else float("inf")
         self.heard.take(said)
         self._queue()
+
+    def _turns(self) -> bool:
+        node = self.heard.desk.project.agents.get(self.agent)
+        return node is not None and node.turn
 
     def _decided(self) -> set[str]:
         """The texts that the program has by now, for all that the core knows."""

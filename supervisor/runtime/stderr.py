@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 
 import trio
 
@@ -17,6 +18,7 @@ class Stderr:
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
+        self.said: Callable[[], None] = lambda: None  #: called when something came
         self._ours, self.fd = os.pipe2(os.O_CLOEXEC)  #: `fd` is the run's end, for the launcher
         os.set_blocking(self._ours, False)
 
@@ -48,6 +50,8 @@ class Stderr:
     def _read(self) -> int:
         data = os.read(self._ours, CHUNK)
         self.transcript.write(data)
+        if data:
+            self.said()
         return len(data)
 
     def _hand_over(self) -> None:

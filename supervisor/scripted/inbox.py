@@ -24,6 +24,8 @@ class Inbox:
 
     def __init__(self, *, patient: bool = False) -> None:
         self.waiting: list[dict[str, str]] = []
+        #: what a person said to prompts, by prompt
+        self.answers: dict[str, dict[str, str]] = {}
         self._patient = patient
         self.busy = False
         #: stdin is not looked at any more
@@ -82,6 +84,8 @@ class Inbox:
             message = json.loads(line)
             if message.get("fleet") == "interrupt":
                 self._cut = True
+            elif message.get("fleet") == "answer":
+                self.answers[message["prompt"]] = message
             else:
                 you = message.pop("you", None)
                 message["words"] = you.get("words", "") if isinstance(you, dict) else ""

@@ -94,6 +94,22 @@ def _block(agent: Agent, step: Step) -> None:
     agent.values["answer"] = message["text"]
 
 
+def _prompt(agent: Agent, step: Step) -> None:
+    name, _, question = agent.fill(step.rest).partition(" ")
+    agent.say("blocked", on="person", question=question, prompt=name)
+
+
+def _withdraw(agent: Agent, step: Step) -> None:
+    agent.say("withdrawn", prompt=agent.fill(step.rest))
+
+
+def _answer(agent: Agent, name: str) -> None:
+    while name not in agent.inbox.answers:
+        agent.inbox.wait(None)
+    said = agent.inbox.answers.pop(name)
+    agent.values |= {"answer": "yes" if said.get("allow") else "no", "why": said.get("text") or ""}
+
+
 def _wait(agent: Agent, step: Step) -> None:
     what, _, path = step.rest.partition(" ")
     if what == "forever":
@@ -101,6 +117,8 @@ def _wait(agent: Agent, step: Step) -> None:
     elif what == "input":
         while not agent.inbox.waiting:
             agent.inbox.wait(None)
+    elif what == "answer":
+        _answer(agent, agent.fill(path))
     elif what == "file":
         while not os.path.exists(path):
             agent.inbox.sleep(0.02)
@@ -207,5 +225,5 @@ STEPS: dict[str, Callable[[Agent, Step], None]] = {
     "spend": _spend, "again": _again, "reply": _reply, "fail": _fail, "done": _done, "block": _block,
     "wait": _wait, "repeat": _repeat, "fork": _fork, "instruct": _instruct, "ctl": _ctl, "expect": _expect,
     "run": _run, "leave": _leave, "ignore": _ignore, "linger": _linger, "wedge": _wedge, "freeze": _freeze,
-    "exit": _exit, "die": _die, "note": _note, "limit": _limit,
+    "exit": _exit, "die": _die, "note": _note, "limit": _limit, "prompt": _prompt, "withdraw": _withdraw,
 }  # fmt: skip

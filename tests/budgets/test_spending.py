@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 
 from tests.budgets.conftest import Lead
 from tests.budgets.puppet import TURN_ENDED, TURN_STARTED, Puppet, usage
 from tests.e2e.stage import Stage
+from tests.fleet import RefusedError
 from tests.house import eventually
 
 
@@ -225,3 +227,39 @@ os.read(ready, 1)
     assert gone["own"]["input"] == 300
     assert len(gone["exit"]["killed"]) >= 1
     await top.account("tokens", reserved=0, spent=300)
+
+
+async def test_a_cost_that_no_program_says_is_estimated_marked_and_held_against_the_budget(
+    lead: Lead, stage: Stage
+) -> None:
+    top = await lead("cost = 2.00")
+    before = time.strftime("%Y-%m-%d")
+    await top.say(TURN_STARTED, usage(400_000, model="gpt-5"), usage(8, model="nobody-knows"))
+    await top.account("cost", spent=0.5)
+    told = await stage.fleet.call("usage", by="model")
+    assert before <= told["today"] <= time.strftime("%Y-%m-%d")
+    assert told["since"] == told["today"]
+    rows = {row["model"]: row["own"] for row in told["rows"]}
+    assert (rows["gpt-5"]["cost"], rows["gpt-5"]["estimated"], rows["gpt-5"]["turns"]) == (0.5, 0.5, 1)
+    assert (rows["nobody-knows"]["input"], rows["nobody-knows"]["cost"]) == (8, 0)
+    assert told["unpriced"] == ["nobody-knows"]
+    assert told["prices"].startswith("genai-prices ")
+    assert (await stage.fleet.call("usage", by="model", since="all"))["total"] == told["total"]
+
+
+async def test_a_day_is_written_down_before_what_is_spent_on_it(lead: Lead, stage: Stage) -> None:
+    top = await lead('tokens = "1k"')
+    for number in range(3):
+        await top.say(TURN_STARTED, usage(10, id=f"c{number}"), TURN_ENDED)
+    await top.account("tokens", spent=30)
+    events = (await stage.fleet.call("events", since=0))["events"]
+    facts = [event["fact"] for event in events]
+    assert facts.count("Dawned") in (1, 2), "once a day"
+    assert facts.index("Dawned") < min(facts.index(name) for name in ("Spent", "TurnStarted") if name in facts)
+
+
+async def test_a_group_or_a_day_that_is_none_is_refused_with_those_that_are(stage: Stage, lead: Lead) -> None:
+    await lead()
+    for given, words in (({"by": "colour"}, "agent, branch, model"), ({"since": "tomorrow"}, "such as 7d")):
+        with pytest.raises(RefusedError, match=words):
+            await stage.fleet.call("usage", **given)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.clis import claude, qwen
+from tests.clis import claude, codex, qwen
 from tests.clis.tour import Cli, home
 from tests.model_server import ModelServer
 from tests.npm import agent_cli
 from tests.processes.stage import cgroups_missing
 
 #: Who takes the tour. Another CLI is a module with its `CLI`, and a name here.
-CLIS = (claude.CLI, qwen.CLI)
+CLIS = (claude.CLI, codex.CLI, qwen.CLI)
 
 
 @pytest.fixture

@@ -17,12 +17,15 @@ from tests.model_server import ModelServer
 AGAIN = 'restart = "on-failure"\n'
 
 
-async def equal(fleet: Fleet, cli: Cli, server: ModelServer, unknown: frozenset[str] = frozenset()) -> None:
-    """The books once they are the bill; of what is unknown they hold no more than it."""
+async def equal(
+    fleet: Fleet, cli: Cli, server: ModelServer, unknown: frozenset[str] = frozenset(), killed: str = ""
+) -> None:
+    """The books once they are the bill; of what is unknown they hold no more than it. `killed` are words of the text in
+    whose tool it was killed."""
     unknown |= cli.unsaid
 
     async def booked() -> bool:
-        own, bill = (await fleet.tree())["lead"]["own"], cli.billed(server)
+        own, bill = (await fleet.tree())["lead"]["own"], cli.billed(server, killed)
         same = all(own[name] == bill[name] for name in bill if name not in unknown)
         return same and all(own[name] <= bill[name] for name in unknown)
 
@@ -30,7 +33,7 @@ async def equal(fleet: Fleet, cli: Cli, server: ModelServer, unknown: frozenset[
         await eventually(booked, within=20)
     except AssertionError:
         own = counted((await fleet.tree())["lead"]["own"])
-        raise AssertionError(f"booked {own}, billed {cli.billed(server)}") from None
+        raise AssertionError(f"booked {own}, billed {cli.billed(server, killed)}") from None
 
 
 async def test_tasks_are_done_in_one_conversation_and_the_books_are_the_bill(
@@ -58,7 +61,7 @@ async def test_it_has_the_tools_of_its_grant_and_no_others(cli: Cli, server: Mod
     async with fleet_of(tmp_path, cli.toml('grant = { tools = ["read"] }\n')) as fleet:
         await fleet.ctl("instruct", "lead", "[[bash:echo ran > made]]", "--wait")
         assert server.tools
-        assert not any(cli.bash in offered for offered in server.tools)
+        assert cli.sandboxed or not any(cli.bash in offered for offered in server.tools)
         assert not (tmp_path / "made").exists()
 
 
@@ -104,7 +107,7 @@ async def test_a_cli_killed_in_a_turn_comes_back_with_its_conversation(
         assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
         assert "You are lead" not in server.asked[-1], "it knows who it is"
         assert server.bill[-1].n > 0, "it knows what it said before"
-        await equal(fleet, cli, server, cli.unknown)
+        await equal(fleet, cli, server, cli.unknown, killed="sleep 1000")
         assert not [seen for seen in below(fleet.process.pid) if "sleep 1000" in seen.argv], "its tool is gone"
 
 
@@ -124,7 +127,7 @@ async def test_a_cli_killed_with_its_daemon_goes_on_with_its_conversation(
         assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
         assert "You are lead" not in server.asked[-1], "it knows who it is"
         assert server.bill[-1].n > 0, "it knows what it said before"
-        await equal(fleet, cli, server, cli.unknown)
+        await equal(fleet, cli, server, cli.unknown, killed="sleep 1000")
 
 
 async def test_a_stopped_cli_leaves_nothing_and_is_started_with_its_conversation(
@@ -137,7 +140,8 @@ async def test_a_stopped_cli_leaves_nothing_and_is_started_with_its_conversation
         (ended,) = (await fleet.json("stop", "lead"))["ended"]
         assert ended["state"] == "stopped"
         assert not below(fleet.process.pid)
-        await equal(fleet, cli, server)
+        if not cli.late:
+            await equal(fleet, cli, server)
         await fleet.json("start", "lead")
         assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
         assert "You are lead" not in server.asked[-1], "it knows who it is"
@@ -162,11 +166,12 @@ async def test_a_provider_that_takes_no_more_is_told_apart_from_a_fault(
     if (status, sort) not in cli.limits:
         pytest.skip(f"{cli.name} tries again for longer than a test can wait")
     async with fleet_of(tmp_path, cli.toml()) as fleet:
-        said = await fleet.json("instruct", "lead", f"[[err:{status}]]", "--wait", code=1)
-        assert said["status"] == "failed"
+        await fleet.ctl("instruct", "lead", f"[[err:{status}]]")
         async with fleet.events(0) as events:
             async for event in events:
                 if event.get("fact") == "Limited":
                     break
+        lead = await fleet.state_of("lead", "parked")
+        assert (lead["crashes"], lead["tasks"]["done"]) == (0, 0), "it counts as nothing"
         assert event["sort"] == sort
-        assert f"as scripted: {status}" in event["text"]
+        assert str(status) in event["text"]

@@ -16,7 +16,7 @@ from supervisor.kinds.kind import Kind
 from tests.fleet import Fleet
 from tests.fleet import running as daemon
 from tests.house import eventually
-from tests.model_server import Call, ModelServer
+from tests.model_server import BILLED, Call, ModelServer
 
 
 @frozen
@@ -36,6 +36,12 @@ class Cli:
     unsaid: frozenset[str] = frozenset()
     #: what is never known of a call that was under way when its process was killed
     unknown: frozenset[str] = frozenset()
+    #: the call whose tool it was killed in is never told
+    forgets: bool = False
+    #: what a turn has used that was cut by a stop is told when its conversation goes on
+    late: bool = False
+    #: without the tool that runs commands it still runs some, where they can write nothing
+    sandboxed: bool = False
     #: a text that comes while a turn runs joins it
     joins: bool = True
     #: which limits its provider's refusals are, by status; only those with which it gives up soon
@@ -53,16 +59,18 @@ class Cli:
         """A project of one agent."""
         return f'[project]\nname = "real"\n[agents.lead]\nkind = "{self.name}"\ndirectory = "."\n{more}'
 
-    def billed(self, server: ModelServer) -> dict[str, int]:
-        """What the model server told, without what this CLI never tells."""
+    def billed(self, server: ModelServer, killed: str = "") -> dict[str, int]:
+        """What the model server told, without what this CLI never tells; `killed` are words of the text in whose tool
+        it was killed."""
         calls = [call for call in server.bill if not self.hidden(call)]
-        names = ("input", "cache_read", "cache_write", "output", "reasoning")
-        return {name: sum(getattr(call, name) for call in calls) for name in names} | {"calls": len(calls)}
+        if killed and self.forgets:
+            calls = [call for call in calls if killed not in call.said]
+        return {name: sum(getattr(call, name) for call in calls) for name in BILLED[:-1]} | {"calls": len(calls)}
 
 
 def counted(usage: dict[str, Any]) -> dict[str, int]:
     """A usage of the tree in the words of a bill."""
-    return {name: value for name, value in usage.items() if name not in {"turns", "cost", "incomplete", "estimated"}}
+    return {name: value for name, value in usage.items() if name in BILLED}
 
 
 @asynccontextmanager

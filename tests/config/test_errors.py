@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.config.agents_toml import ConfigError, Problem, load, parse
+from supervisor.config.agents_toml import PROTOCOLS, ConfigError, Problem, load, parse
+from supervisor.config.kinds import built_in
 
 FILE = "/home/some/project/agents.toml"
 HEAD = '[defaults]\nkind = "pi"\n'
@@ -53,6 +54,8 @@ def caught_text(found: tuple[Problem, ...]) -> str:
         ("stop_grace", "10", "10 is a number, not a duration", 'such as "10s"'),
         ("stop_grace", '"10"', "'10' is no duration", ""),
         ("stop_grace", '"-1s"', "'-1s' is no duration", ""),
+        ("quiet_after", "600", "600 is a number, not a duration", 'such as "600s"'),
+        ("quiet_kill", '"0s"', '"0s" is no time to wait', 'is written "never"'),
         ("stop_grace", "inf", "inf is a number, not a duration", "with its unit"),
         ("resources", '"2G"', '"2G" is text, not a table', ""),
         ("resources.memory", "2000000000", "2000000000 is a number, not an amount of memory", '"2G"'),
@@ -218,7 +221,7 @@ def test_names_are_unique_in_the_whole_tree() -> None:
 def test_an_agent_needs_a_kind_from_somewhere() -> None:
     problem = one("[agents.lead]\n")
     assert (problem.line, problem.key, problem.message) == (1, "agents.lead", '"lead" has no kind')
-    assert '"pi", "scripted"' in problem.remedy
+    assert ", ".join(f'"{kind.name}"' for kind in built_in(PROTOCOLS)) in problem.remedy
 
 
 def test_a_kind_that_is_broken_is_one_fault_however_often_it_is_named() -> None:
@@ -304,4 +307,5 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 
 def test_a_short_word_has_a_nearest_one_too() -> None:
-    assert one(HEAD + '[agents.a]\nkind = "py"\n').remedy == 'Did you mean "pi"? Known are "pi", "scripted"'
+    known = ", ".join(f'"{kind.name}"' for kind in built_in(PROTOCOLS))
+    assert one(HEAD + '[agents.a]\nkind = "py"\n').remedy == f'Did you mean "pi"? Known are {known}'

@@ -11,14 +11,15 @@ from attrs import asdict, evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from supervisor.config.agents_toml import dump, parse, shipped, starter
+from supervisor.config.agents_toml import PROTOCOLS, dump, parse, shipped, starter
+from supervisor.config.kinds import built_in
 from supervisor.core import names
 from supervisor.core.grants import Grant
 from supervisor.core.spec import Declared, Fleet, KindSpec, Resources, Role, Spec
 from supervisor.core.state import fold
 
 FILE = "/srv/project/agents.toml"
-BUILT_IN = (KindSpec("pi", "pi"), KindSpec("scripted", "scripted"))
+BUILT_IN = built_in(PROTOCOLS)
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 WORD = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=8)
@@ -78,6 +79,8 @@ def specs(draw: st.DrawFn, base: Spec, kinds: list[str], *, own: bool) -> Spec:
         restart=draw(st.sampled_from(["never", "on-failure", "always"])),
         resume=draw(st.sampled_from(["stand", "continue"])),
         stop_grace=draw(SECONDS),
+        quiet_after=draw(SECONDS),
+        quiet_kill=draw(SECONDS),
         resources=draw(RESOURCES),
     )
     return evolve(changed, description=draw(TEXT), task=draw(TEXT)) if own else changed
@@ -85,7 +88,9 @@ def specs(draw: st.DrawFn, base: Spec, kinds: list[str], *, own: bool) -> Spec:
 
 @st.composite
 def fleets(draw: st.DrawFn) -> Fleet:
-    declared = draw(st.lists(WORD.filter(lambda name: name not in {"pi", "scripted"}), max_size=2, unique=True))
+    declared = draw(
+        st.lists(WORD.filter(lambda name: name not in {kind.name for kind in BUILT_IN}), max_size=2, unique=True)
+    )
     commands = st.lists(TEXT, max_size=2).map(lambda rest: ("/bin/agent", *rest))
     made = [
         KindSpec(name, "lines", draw(commands), draw(st.sampled_from(["socket", "pipe"])), draw(st.booleans()))

@@ -64,7 +64,7 @@ def was_the_callers_to_ask(before: Before) -> None:
     assert before.alive
     if not isinstance(before.by, Agent):
         return
-    assert not isinstance(before.request, requests.Up | requests.Down)
+    assert not isinstance(before.request, requests.Up | requests.Down | requests.Approve | requests.Deny)
     assert before.target is not None, "an agent makes no main"
     may_be_itself = isinstance(before.request, requests.Fork | requests.Rename)
     assert before.below or (may_be_itself and before.own)

@@ -92,6 +92,7 @@ def _declared(rnd: Random, names: list[str], level: int = 0) -> Declared:
         max_tasks=rarely(rnd, rnd.choice([0, 33]), rnd.choice([None, None, 1, 2])),
         replace=rnd.choice([True, False]),
         restart=rnd.choice(["never", "on-failure", "always"]),
+        quiet_kill=rnd.choice([0.0, 60.0]),
         resume=rnd.choice(["stand", "continue"]),
         model=rnd.choice(["", "big-one", "small"]),
     )
@@ -174,6 +175,8 @@ _REQUESTS: list[Callable[[Random, str], Request]] = [
     fork,
     lambda rnd, target: ask.Instruct(target, rarely(rnd, " \n", "Go on.")),
     lambda rnd, target: ask.Instruct(target, rarely(rnd, " \n", "Go.")),
+    lambda rnd, target: ask.Approve(target, rnd.choice(["", "p1", "p2"])),
+    lambda rnd, target: ask.Deny(target, rnd.choice(["", "p1", "p2"]), "No."),
     lambda _, target: ask.Stop(target),
     lambda _, target: ask.Start(target),
     lambda rnd, target: ask.Restarting(target, rnd.choice([True, False])),
@@ -184,9 +187,9 @@ _REQUESTS: list[Callable[[Random, str], Request]] = [
 ]
 
 
-def observation(rnd: Random, one: str, run: int) -> Fact:
-    """Anything a program or its end can make known."""
-    return rnd.choice(_OBSERVED)(one, run)
+def observation(rnd: Random, one: str, run: int, *, limits: bool = True) -> Fact:
+    """Anything a program or its end can make known; limits have times."""
+    return rnd.choice(_OBSERVED + (_LIMITS if limits else []))(one, run)
 
 
 def read(rnd: Random, one: str, run: int, handed: list[str]) -> Fact:
@@ -212,13 +215,15 @@ def elsewhere(rnd: Random, at: float) -> Fact:
     return rnd.choice(told)
 
 
-_OBSERVED: list[Callable[[str, int], Fact]] = [
-    lambda one, run: facts.Started(one, run, 77, 5),
+_LIMITS: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Started(one, run, 77, 5, "login-1"),
     lambda one, run: facts.Unstarted(one, run, "its login is stopped", "login-1"),
     lambda one, run: facts.Limited(one, run, "rate"),
     lambda one, run: facts.Limited(one, run, "quota", 2000.0, "until then"),
     lambda one, run: facts.Limited(one, run, "auth"),
+]
+_OBSERVED: list[Callable[[str, int], Fact]] = [
+    lambda one, run: facts.Started(one, run, 77, 5),
     lambda one, run: facts.Ready(one, run, "s2", "big-two"),
     lambda one, run: facts.Ready(one, run, "s2", fresh=True, tells=True),
     facts.TurnStarted,
@@ -227,12 +232,17 @@ _OBSERVED: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Spoke(one, run, "a line"),
     lambda one, run: facts.Said(one, run, "done", "good", "It is done."),
     lambda one, run: facts.Blocked(one, run, "person", "May I?"),
+    lambda one, run: facts.Blocked(one, run, "person", "May I?", "p1"),
+    lambda one, run: facts.Blocked(one, run, "person", "Really?", "p2"),
+    lambda one, run: facts.Withdrawn(one, run, "p1"),
     lambda one, run: facts.Garbled(one, run, 1, 9, "odd"),
     lambda one, run: facts.Exited(one, run, 0, None, 0.2),
     lambda one, run: facts.Exited(one, run, 3, None, 700.0),
     lambda one, run: facts.Exited(one, run, None, 9, 2.0),
     lambda one, run: facts.Exited(one, run, None, None, 2.0, (facts.Killed(5, "sh", "KILL", True),), (6,)),
     lambda one, run: facts.Unstarted(one, run, "no such file"),
+    lambda one, run: facts.Silent(one, run, 59.0),
+    lambda one, run: facts.Silent(one, run, 60.5),
     facts.Due,
     lambda one, _run: facts.Expired(one),
 ]

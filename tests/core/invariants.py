@@ -13,7 +13,7 @@ from supervisor.core.decide.task import INBOX, hand
 from supervisor.core.facts import Fact
 from supervisor.core.grants import BUDGETS
 from supervisor.core.ledger import ZERO, Usage
-from supervisor.core.lifecycle import AWAY, IDLE, LIVE, TABLE, State
+from supervisor.core.lifecycle import AWAY, IDLE, LIVE, TABLE, VARIES, State
 from supervisor.core.names import automatic
 from supervisor.core.state import Node, Project, fold
 from tests.core.books import Books
@@ -104,9 +104,10 @@ class Watch:
         kept = project.books
         rows: dict[tuple[str, str], Usage] = defaultdict(Usage)
         for node in project.agents.values():
-            assert sum(node.rows.values(), node.earlier) == node.own
-            for key, spent in node.rows.items():
-                rows[key] += spent
+            own = books.written(node)
+            assert sum((spent for _, _, spent in own), node.earlier) == node.own
+            for day, model, spent in own:
+                rows[day, model] += spent
         for past in kept.past.values():
             for day, model, spent in past.rows:
                 rows[day, model] += spent
@@ -151,6 +152,7 @@ def admitted(project: Project, fact: facts.Handed) -> None:
             account = project.agents[at].accounts[field]
             assert account.spent + account.reserved + asked <= account.held, field
     assert node.alive
+    assert not node.prompts, "no text goes to a program that waits for a yes or no"
     assert not (node.talk.once and node.talk.turn), "who does one task and ends is handed one turn"
     assert any(item.wake for item in node.inbox if item.id in fact.inputs)
 
@@ -160,12 +162,12 @@ def moved_along_the_table(project: Project, fact: Fact, state: State | None, run
     node = project.agents.get(getattr(fact, "agent", ""))
     if node is None or state is None:
         return
-    leads = TABLE.get((state, type(fact).__name__), state)
-    to = fact.to if isinstance(fact, facts.Left | facts.Unparked) and leads != state else leads
+    pair = (state, type(fact).__name__)
+    leads = VARIES.get(pair, (TABLE.get(pair, state),))
     run, alive = run_before
     late = hasattr(fact, "run") and not isinstance(fact, facts.Starting) and (fact.run != run or not alive)
     assert not (isinstance(fact, facts.Handed) and state == "parked"), "no turn starts while it is parked"
-    assert node.state == (state if late else to)
+    assert node.state in ((state,) if late else leads)
 
 
 def a_park_counts_for_nothing(node: Node, fact: Fact, crashes: tuple[int, int]) -> None:
@@ -244,8 +246,20 @@ def only_what_does_one_task_and_ends_stands_without_a_process(project: Project) 
     by itself; a file may have made another program of the kind since."""
     for node in project.agents.values():
         if node.stands:
-            assert node.state in ("standing", "waiting")
+            assert node.state in ("standing", "waiting", "parked")
             assert node.pid == 0
+
+
+def who_asks_waits(project: Project) -> None:
+    """An agent waits while it asks something, and no longer; what is gone is asked no more."""
+    if project.closing:
+        return  # every run is ended, and settled by the next daemon
+    for node in project.agents.values():
+        asks = bool(node.prompts) or node.asks
+        assert asks if node.state == "waiting" else not asks or node.state == "parked"
+        if node.prompts:
+            assert node.alive
+            assert node.rerun is None
 
 
 def a_task_is_somebodys(project: Project) -> None:
@@ -373,6 +387,7 @@ STATE: tuple[Callable[[Project], None], ...] = (
     nobody_outlives_its_parent,
     nothing_is_left_undone,
     only_what_does_one_task_and_ends_stands_without_a_process,
+    who_asks_waits,
     a_task_is_somebodys,
     a_park_has_an_end,
     nobody_waits_at_a_stopped_login_unparked,

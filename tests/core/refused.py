@@ -110,7 +110,7 @@ def nobody(case: Case) -> None:
 def authority(case: Case) -> None:
     """An agent asked for the operator's own, for itself where it may not, or for what is not below it."""
     assert isinstance(case.by, Agent)
-    if isinstance(case.request, requests.Up | requests.Down):
+    if isinstance(case.request, requests.Up | requests.Down | requests.Approve | requests.Deny):
         return
     (node,) = meant(case)
     assert not is_below(case.project, node, case.by.agent)
@@ -251,6 +251,9 @@ def state(case: Case) -> None:
             assert node.state in ("stopping", "gone")
         case requests.Rename():
             assert node.state == "gone"
+        case requests.Approve(prompt=name) | requests.Deny(prompt=name):
+            assert name not in node.prompts
+            assert name or len(node.prompts) != 1
         case requests.Start():
             assert not live
             parent = case.project.above(node)

@@ -136,6 +136,9 @@ def test_an_agent_of_another_instance_sees_nothing_not_even_a_hint() -> None:
     assert play.refused(Instruct("scribe", "Go."), play.by("lead")).code == "unknown"
     seen = view.tree(play.project, play.by("lead"), "warden", 0.0)["agents"]
     assert [one["name"] for one in seen] == ["lead"]
+    for name in ("lead", "second", "writer"):
+        play.ready(name)
+        play.spend(name, 5)
     rows = spending.spending(play.project, play.by("second"), 0.0)["agents"]
     assert {row["name"] for row in rows} == {"second", "writer"}
 

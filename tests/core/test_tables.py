@@ -9,7 +9,7 @@ from typing import Any, get_args
 from supervisor.core import facts
 from supervisor.core.apply import apply
 from supervisor.core.authority import TABLE as REACH
-from supervisor.core.lifecycle import AWAY, IDLE, LEAVING, LIVE, TABLE, State, after
+from supervisor.core.lifecycle import AWAY, IDLE, LEAVING, LIVE, TABLE, VARIES, State, after
 from supervisor.core.refusals import Code
 from supervisor.core.requests import VERB, Request
 from supervisor.core.state import Project
@@ -34,9 +34,9 @@ def test_no_verb_runs_anything() -> None:
     assert not {"run", "shell", "exec", "eval", "system", "spawn"} & REACH.keys()
 
 
-def test_what_ends_the_project_or_the_daemon_is_a_persons_alone() -> None:
+def test_what_is_a_persons_word_or_is_about_all_of_them_is_a_persons_alone() -> None:
     assert {verb for verb, reach in REACH.items() if reach == "operator"} == {
-        "up", "down", "reload", "config", "save", "shutdown",
+        "approve", "deny", "up", "down", "reload", "config", "save", "shutdown", "metrics",
     }  # fmt: skip
 
 
@@ -46,6 +46,7 @@ def test_every_state_leads_on_and_is_reached_or_is_the_end() -> None:
     assert {state for state, _ in TABLE} == states - {"gone"}
     assert {fact for _, fact in TABLE} <= names
     # `gone` is where a Left may lead.
+    assert all(TABLE[pair] == leads[0] for pair, leads in VARIES.items())
     assert {*TABLE.values()} == states - {"gone"}
     assert after("stopping", "Left", "gone") == "gone"
     assert after("parked", "Unparked", "working") == "working"

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.conformance.__main__ import TASK
+from supervisor.conformance.__main__ import LIMIT, TASK
 from supervisor.conformance.examine import scripted
 from supervisor.conformance.lives import Lives
-from supervisor.conformance.walk import VERBS, Subject, Walk, walked
+from supervisor.conformance.walk import LIMITS, VERBS, Subject, Walk, walked
 from supervisor.runtime.points import POINTS
 
-SUBJECT = Subject("scripted", TASK, scripted)
+SUBJECT = Subject("scripted", TASK, scripted, limit=LIMIT)
 #: At least so many moments are between asking and the end of what was asked.
-LEAST = {"fork": 38, "instruct": 23, "stop": 13, "restart": 22, "disband": 20, "recover": 33}
+LEAST = {"fork": 38, "instruct": 23, "stop": 13, "restart": 22, "disband": 20, "recover": 33, "park": 25, "wake": 25}
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", VERBS + LIMITS)
 def test_whatever_moment_the_daemon_dies_at_the_fleet_comes_back_whole(tier: str, verb: str, tmp_path: Path) -> None:
     with Lives(tmp_path, tier, os.environ) as lives:
         walk = walked(lives, SUBJECT, verb)

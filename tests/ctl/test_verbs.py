@@ -223,9 +223,11 @@ def test_usage_has_own_and_branch_and_a_total() -> None:
         {**LEAD, "parent": None, "state": "working", "model": "small", "own": fleets.usage(1000, 500, 20, 1.25),
          "branch": fleets.usage(3000), "elapsed": 60.0},
     ]  # fmt: skip
-    answer = {"project": "offgrind", "total": fleets.usage(3000, cost=1.25), "agents": rows}
+    answer = {
+        "project": "offgrind", "since": "2026-11-30", "total": fleets.usage(3000, cost=1.25), "agents": rows,
+    }  # fmt: skip
     title, heads, lead, total = said("usage", answer, "usage", env={"COLUMNS": "160"}).splitlines()
-    assert title == "offgrind"
+    assert title == "offgrind, spent since 2026-11-30"
     assert " ".join(heads.split()) == "AGENT ID MODEL STATE TOTAL INPUT CACHED OUTPUT CALLS TURNS COST BRANCH TIME"
     assert " ".join(lead.split()) == "lead a1 small working 1.5k 1k 500 20 3 2 $1.25 3k 1m"
     assert " ".join(total.split()) == "total 3k 3k 0 0 3 2 $1.25"

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from supervisor.core.private import looks_secret
+from supervisor.kinds.pi import Pi
 from supervisor.kinds.table import KINDS
 from supervisor.runtime.environment import BASE, ORDINARY, matches, needs
 from tests.e2e.conftest import start_daemon
@@ -54,6 +55,22 @@ async def started(stage: Stage, **asked: Any) -> dict[str, str]:
 
 def named(name: str) -> str:
     return "own-lines" if name == "lines" else name
+
+
+def test_a_broad_pattern_takes_no_key_that_another_program_logs_in_with() -> None:
+    class Broad(Pi):
+        env: tuple[str, ...] = ("BROAD_*", "CLOUD_*")
+        credential: tuple[str, ...] = ("BROAD_KEY",)
+
+    class Other(Pi):
+        env: tuple[str, ...] = ("CLOUD_*",)
+        credential: tuple[str, ...] = ("CLOUD_API_KEY", "CLOUD_HOME")
+
+    need = needs(Broad(), [Broad(), Other(), *KINDS.values()])
+    passed = {
+        name for name in ("BROAD_KEY", "CLOUD_API_KEY", "CLOUD_HOME", "CLOUD_SECRET", "HOME") if need.passes(name)
+    }
+    assert passed == {"BROAD_KEY", "CLOUD_HOME", "CLOUD_SECRET"}
 
 
 async def test_a_program_gets_the_base_and_its_own_names_and_no_key_of_another(

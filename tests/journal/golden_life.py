@@ -294,8 +294,25 @@ def days(life: Life) -> None:
         life.spend("typist", 60 + number, f"day-{number}")
 
 
+def questions(life: Life) -> None:
+    """What a person approves or denies, what is taken back, and a silence that is too long."""
+    author = Declared("author", Spec("lines", restart="on-failure", quiet_kill=1800.0))
+    life.ask(requests.Up("/home/me/g/agents.toml", "e" * 64, "/usr/bin", evolve(FLEET, agents=(author,))))
+    life.ask(requests.Instruct("author", "Clean up"))
+    for prompt in ("p1", "p2"):
+        life.see(facts.Blocked(life.id("author"), life.run_of("author"), "person", "May I?", prompt))
+    life.see(facts.Withdrawn(life.id("author"), life.run_of("author"), "p1"))
+    life.ask(requests.Deny("author", text="Not now."))
+    life.see(facts.Silent(life.id("author"), life.run_of("author"), 1800.5))
+    life.leave("author")
+    life.see(facts.Due(life.id("author"), life.run_of("author")))
+    life.run("author", 300, "session-author")
+
+
 #: Told in this order; a new one is appended.
-CHAPTERS: tuple[Callable[[Life], None], ...] = (beginning, troubles, dead, end, limits, strange, errands, days)
+CHAPTERS: tuple[Callable[[Life], None], ...] = (
+    beginning, troubles, dead, end, limits, strange, errands, days, questions,
+)  # fmt: skip
 
 
 def tree(project: Project) -> dict[str, Any]:

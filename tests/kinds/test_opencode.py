@@ -194,6 +194,14 @@ def test_the_final_text_is_the_last_messages(handed: OpencodeConversation) -> No
     assert "bash: make" in [fact.last for fact in only(facts, Spoke)]
 
 
+@pytest.mark.parametrize(("reason", "over"), [("stop", 1), ("length", 1), ("tool-calls", 0), ("unknown", 0)])
+def test_a_step_after_which_the_model_is_asked_again_is_not_the_last(
+    handed: OpencodeConversation, reason: str, over: int
+) -> None:
+    read(handed, start(), finish(reason=reason))
+    assert len(only(handed.ended(), TurnEnded)) == over
+
+
 def test_a_refused_permission_ends_the_task_after_its_tool(handed: OpencodeConversation) -> None:
     read(handed, start(), finish(reason="tool-calls"), event("session.idle"))
     assert only(handed.ended(), TurnEnded)[0].outcome == "ok"

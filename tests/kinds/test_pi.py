@@ -373,3 +373,12 @@ def test_what_pi_cannot_be_held_to_is_said() -> None:
 def test_the_conversation_is_opened_by_hand_with_pi() -> None:
     assert PI.reopen(KIND, seat(session="s1")).argv == ("pi", "--session-id", "s1")
     assert PI.reopen(KIND, SEAT).argv == ()
+
+
+def test_a_reason_of_a_denial_joins_the_turn(opened: PiConversation) -> None:
+    opened.read(START)
+    opened.read(dialog("confirm"))
+    opened.answer("u1", allow=False, text="Not that file.")
+    denied, reason = said(opened)
+    assert denied["confirmed"] is False
+    assert (reason["type"], reason["message"], reason["streamingBehavior"]) == ("prompt", "Not that file.", "steer")

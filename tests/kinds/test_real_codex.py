@@ -18,7 +18,7 @@ from supervisor.kinds.kind import Seat
 from tests.codex.person import MODEL, WINDOW, configure
 from tests.house import eventually
 from tests.kinds.drive import Driven, booked, context, driven, only, seat, task
-from tests.model_server import ModelServer
+from tests.model_server import BILLED, ModelServer
 from tests.npm import agent_cli
 
 MCP = Path(__file__).parent.parent / "codex" / "notes_server.py"
@@ -50,7 +50,7 @@ def sitting(env: dict[str, str], session: str = "", tools: tuple[str, ...] | Non
 
 
 def counted(usage: Usage) -> dict[str, int]:
-    return {name: value for name, value in asdict(usage).items() if name not in {"turns", "cost"}}
+    return {name: value for name, value in asdict(usage).items() if name in BILLED}
 
 
 async def turn(codex: Driven, text: str, name: str = "m1", words: str = "") -> TurnEnded:

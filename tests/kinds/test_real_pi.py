@@ -18,7 +18,7 @@ from supervisor.kinds.kind import Seat
 from supervisor.kinds.pi import PI
 from tests.house import eventually
 from tests.kinds.drive import Driven, booked, context, driven, only, seat, task
-from tests.model_server import ModelServer
+from tests.model_server import BILLED, ModelServer
 from tests.npm import agent_cli
 
 CHAT, MESSAGES = "local/chat-model", "local-messages/messages-model"
@@ -70,7 +70,7 @@ def billed(server: ModelServer) -> dict[str, int]:
 
 
 def counted(usage: Usage) -> dict[str, int]:
-    return {name: value for name, value in asdict(usage).items() if name not in {"turns", "cost"}}
+    return {name: value for name, value in asdict(usage).items() if name in BILLED}
 
 
 async def turn(pi: Driven, text: str, name: str = "m1", words: str = "") -> TurnEnded:

@@ -12,7 +12,7 @@ from typing import Any
 import trio
 
 from tests.fleet import Fleet, running
-from tests.model_server import ModelServer
+from tests.model_server import BILLED, ModelServer
 
 #: One model a wire; the lead and its child speak different ones, so that their bills are told apart.
 CHAT, MESSAGES = "local/chat-model", "local-messages/messages-model"
@@ -57,7 +57,7 @@ async def fleet_of(at: Path, toml: str = LEAD, tier: str = "auto") -> AsyncItera
 
 def counted(usage: dict[str, Any]) -> dict[str, int]:
     """A usage of the tree in the words of a bill."""
-    return {name: value for name, value in usage.items() if name not in {"turns", "cost"}}
+    return {name: value for name, value in usage.items() if name in BILLED}
 
 
 def billed(server: ModelServer, model: str | None = None) -> dict[str, int]:

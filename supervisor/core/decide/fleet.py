@@ -20,7 +20,10 @@ from supervisor.core.spec import Declared, Fleet
 from supervisor.core.state import Node, Project, fold
 
 #: What of a declaration may change under a running program.
-KEPT_RUNNING = ("task", "description", "role", "max_tasks", "replace", "restart", "resume", "stop_grace", "resources")
+KEPT_RUNNING = (
+    "task", "description", "role", "max_tasks", "replace", "restart", "resume", "stop_grace", "resources",
+    "quiet_after", "quiet_kill",
+)  # fmt: skip
 
 
 def up(project: Project, request: Up, moment: Moment, by: str) -> list[Fact]:

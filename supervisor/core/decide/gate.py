@@ -8,7 +8,7 @@ from collections import deque
 from supervisor.core import authority, facts, names, requests
 from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import admit, fleet, fork, leave, outside, park, run, task
+from supervisor.core.decide import admit, fleet, fork, leave, outside, park, prompt, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
@@ -60,6 +60,10 @@ def _decide(project: Project, by: Principal, request: Request, moment: Moment) -
     match request:
         case requests.Instruct(text=text):
             return task.instruct(node, by, text, moment)
+        case requests.Approve(prompt=name):
+            return prompt.answer(node, name, allow=True)
+        case requests.Deny(prompt=name, text=text):
+            return prompt.answer(node, name, allow=False, text=text)
         case requests.Stop():
             return [*leave.leave(node, "stopped", "asked", str(by))]
         case requests.Disband():
@@ -157,6 +161,12 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or node.state == "gone"
         case facts.TaskEnded():
             return node is None or node.task is None
+        case facts.Blocked():
+            return node is not None and fact.prompt != "" and fact.prompt in node.prompts and not late(node, fact)
+        case facts.Answered():
+            return node is None or fact.prompt not in node.prompts
+        case facts.Silent():
+            return node is None or node.state != "working" or not 0 < node.spec.quiet_kill <= fact.seconds
         case facts.Interrupted():
             return node is None or node.state != "working" or node.cut
         case facts.Outside():
@@ -208,6 +218,10 @@ def _follow_work(project: Project, node: Node, fact: Fact, moment: Moment) -> li
             return task.after_warning(project, fact, moment)
         case facts.TurnEnded():
             return [*task.after_turn(project, fact), *park.settle(project, node, moment)]
+        case facts.Blocked(prompt=name) if name:
+            return prompt.after_asking(project, fact, moment)
+        case facts.Answered() | facts.Withdrawn():
+            return prompt.after_answer(project, fact, moment)
         case facts.Said():
             return task.after_said(project, fact)
         case facts.TaskEnded():

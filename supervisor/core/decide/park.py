@@ -34,6 +34,7 @@ APART = 0.5
 #: A login that is stopped already is stopped anew only for so much longer (seconds).
 GRAIN = 60.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = 253_402_300_799  # of the year 9999: a clock may show anything
 
 
 def after_limit(project: Project, fact: Limited, moment: Moment) -> list[Fact]:
@@ -78,7 +79,8 @@ def after_trip(project: Project, fact: Tripped, moment: Moment) -> list[Fact]:
     """Whoever has the login is parked without having been asked; a turn that runs is left to its end."""
     facts: list[Fact] = []
     for node in project.agents.values():
-        if node.credential == fact.credential and node.live and not node.turn and (node.until or 0.0) < fact.until:
+        idle = node.live and (not node.turn or node.park is not None)
+        if node.credential == fact.credential and idle and (node.until or 0.0) < fact.until:
             facts += share(project, node, moment)
     return facts
 
@@ -100,10 +102,11 @@ def settle(project: Project, node: Node, moment: Moment) -> list[Fact]:
 
 
 def after_mending(project: Project, fact: Mended, moment: Moment) -> list[Fact]:
-    """Those who waited for the login come back, one after the other."""
+    """Those who waited for the login come back, one after the other. One whom its provider told a time keeps it: what
+    it may not have, such as a larger model, others of the login need not want."""
     facts: list[Fact] = []
     for node in project.agents.values():
-        if node.credential == fact.credential and node.park is not None and node.park.shared:
+        if node.credential == fact.credential and node.park is not None and not node.park.named:
             end = round(moment.stamp.at + APART * (len(facts) + 1), 3)
             if end < (node.until or 0.0):
                 facts.append(Parked(node.id, end, node.park.sort, node.park.text, shared=True))
@@ -128,15 +131,18 @@ def wake(project: Project, node: Node) -> list[Fact]:
     if node.alive:
         return [Unparked(node.id, _where(node))]
     if project.once(node):
-        return [Unparked(node.id)]
+        to: Resumed = "waiting" if node.asks else "standing"
+        return [Unparked(node.id, to), *([] if node.stands else [stand.again(project, node)])]
     return [stand.again(project, node, resume=node.rerun is not False)]
 
 
 def _where(node: Node) -> Resumed:
-    if node.rerun is not None or not node.talk.ready:
+    if node.rerun is not None:
         return "starting"
-    if node.park is not None and node.park.waiting:
+    if node.asks or node.prompts:
         return "waiting"
+    if not node.talk.ready:
+        return "starting"
     return "working" if node.turn else "standing"
 
 
@@ -162,7 +168,7 @@ def by_a_person(node: Node, by: str, verb: str) -> None:
 
 def _utc(end: float) -> str:
     """A time for agents, who may be anywhere."""
-    return f"{_EPOCH + timedelta(seconds=round(end)):%Y-%m-%d %H:%M} UTC"
+    return f"{_EPOCH + timedelta(seconds=min(max(round(end), 0), _LAST)):%Y-%m-%d %H:%M} UTC"
 
 
 def _one_line(text: str) -> str:

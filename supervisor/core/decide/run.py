@@ -63,7 +63,7 @@ def _policy(
     stuck = fact is not None and node.talk.resuming and not heard
     quick = fact is not None and node.spec.restart == "always" and fact.lasted < QUICK
     # One that does a task and ends comes here only where it has not done it.
-    failed = fact is None or fact.code != 0 or stuck or quick or node.talk.once
+    failed = fact is None or fact.code != 0 or stuck or quick or node.talk.once or node.talk.silent > 0
     again = stuck or node.spec.restart == "always" or (node.spec.restart == "on-failure" and failed)
     how = _how(node, fact)
     if not again:
@@ -101,6 +101,8 @@ def _wait(crashes: int, moment: Moment) -> float:
 def _how(node: Node, fact: Exited | None) -> str:
     if fact is None:
         return f"could not be started: {node.reason}"
+    if node.talk.silent:
+        return f"was {node.reason} and was ended for that"
     return ended(fact) + (_WHEN[node.talk.turn] if node.talk.once else "")
 
 

@@ -23,6 +23,7 @@ from supervisor.core.facts import (
     TurnStarted,
     Unstarted,
     Warned,
+    Withdrawn,
 )
 from supervisor.core.lifecycle import IDLE
 from supervisor.core.parking import held
@@ -69,7 +70,7 @@ def hand(project: Project, node: Node) -> list[Fact]:
 
     While a task is under way only digests go. An agent that waits takes the next text that was given after it asked
     as its answer, in the midst of its turn if that still runs; then digests wait for the turn's end."""
-    if project.closing or node.rerun is not None or node.state not in IDLE or _hears_nothing(node):
+    if project.closing or node.rerun is not None or node.state not in IDLE or _hears_nothing(node) or node.prompts:
         return []
     if _is_short(project, node):
         return []
@@ -80,7 +81,7 @@ def hand(project: Project, node: Node) -> list[Fact]:
     if not node.turn and held(project, node):
         return []
     chosen: list[Input] = []
-    answer = (node.state == "waiting" and (node.task is not None or node.turn)) or _answers(node)
+    answer = (node.asks and (node.task is not None or node.turn)) or _answers(node)
     room = node.task is None or answer
     for item in node.inbox:
         if item.sort == "digest":
@@ -127,10 +128,12 @@ def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
     """The turn that leaves nothing queued ends the task, unless the agent waits on someone. One that met a limit ends
     no task, whatever became of it: only what the agent said does."""
     node = project.agents[fact.agent]
-    if node.task is None or (node.state in ("waiting", "parked") and not node.status):
-        return hand(project, node)
+    # What it asked in this turn is over with it; what waits goes on after the last of them.
+    unasked: list[Fact] = [Withdrawn(node.id, node.run, name) for name in node.prompts]
+    if node.task is None or ((node.asks or node.state == "parked") and not node.status):
+        return unasked or hand(project, node)
     status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
-    return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text))]
+    return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text)), *unasked]
 
 
 def after_said(project: Project, fact: Said) -> list[Fact]:
@@ -165,7 +168,11 @@ def over(node: Node, fact: Exited | Unstarted) -> list[Fact]:
     well = talk.served(node, fact)
     if not well and node.spec.resume == "continue":
         return []
+    if node.talk.silent:
+        return [TaskEnded(node.id, node.status or "failed", node.summary or node.reason)]
     how, said = ended(fact), _first_words(talk.last(node))
+    if well and fact.code == 0 and node.asks and not node.status:
+        return []  # it asked, and the answer is another run's
     if well and fact.code == 0:
         return [TaskEnded(node.id, node.status or "done", node.summary or said)]
     why = f"it {how}{'' if well else ' in the middle of its turn'}" + (f"; its last line: {said}" if said else "")
@@ -182,6 +189,8 @@ def cut(node: Node, fact: Exited | None = None, *, wake: bool = True) -> list[Fa
         return []
     if node.wanted != "gone" and node.spec.resume == "continue":
         return []
+    if node.talk.silent:
+        return [TaskEnded(node.id, node.status or "failed", node.summary or node.reason, wake)]
     if fact is None or fact.code != 0:
         return [TaskEnded(node.id, node.status or "interrupted", node.summary, wake)]
     return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last), wake)]

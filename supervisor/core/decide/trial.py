@@ -24,7 +24,7 @@ class _Copies(dict[str, Node]):
         node = copy(self._under[key])
         node.children, node.inbox, node.handed = [*node.children], [*node.inbox], [*node.handed]
         node.accounts = {field: copy(account) for field, account in node.accounts.items()}
-        node.warned, node.declares = {*node.warned}, {**node.declares}
+        node.warned, node.declares, node.prompts = {*node.warned}, {**node.declares}, {**node.prompts}
         self[key] = node
         return node
 

@@ -74,6 +74,16 @@ def stat(pid: int) -> Stat | None:
     return Stat(pid, comm, state, int(fields[1]), int(fields[3]), int(fields[17]), int(fields[19]))
 
 
+#: Clock ticks a second, in which the kernel counts processor time.
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu(pid: int) -> float:
+    """Seconds of processor time that a process has used, with all that it has waited for; 0 where there is none."""
+    fields = (_read(f"/proc/{pid}/stat") or b"").rpartition(b")")[2].split()
+    return sum(map(int, fields[11:15])) / _TICKS
+
+
 def children(pid: int) -> list[int]:
     """Children of all its threads, zombies included."""
     found: list[int] = []
