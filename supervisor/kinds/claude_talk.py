@@ -19,6 +19,7 @@ from supervisor.core.facts import (
     Spoke,
     TurnEnded,
     TurnStarted,
+    Withdrawn,
 )
 from supervisor.core.ledger import Report
 from supervisor.kinds import claude_lines, fields
@@ -211,8 +212,9 @@ class ClaudeConversation:
         return [Blocked(self._seat.agent, self._seat.run, on="person", question=question, prompt=prompt)]
 
     def _control_cancel(self, said: dict[str, object]) -> list[Fact]:
-        self._asked.pop(fields.words(said, "request_id"), None)
-        return []
+        prompt = fields.words(said, "request_id")
+        taken = self._asked.pop(prompt, None) is not None
+        return [Withdrawn(self._seat.agent, self._seat.run, prompt)] if taken else []
 
     def _result(self, said: dict[str, object]) -> list[Fact]:
         name = fields.words(said, "uuid")

@@ -217,8 +217,9 @@ class QwenConversation:
         return [] if allowed else self._spoke(f"{tool} is not granted and was refused")
 
     def _control_cancel(self, said: dict[str, object]) -> list[Fact]:
-        self._asked.pop(fields.words(said, "request_id"), None)
-        return []
+        prompt = fields.words(said, "request_id")
+        taken = self._asked.pop(prompt, None) is not None
+        return [facts.Withdrawn(self._seat.agent, self._seat.run, prompt)] if taken else []
 
     def _end(self, outcome: Outcome, error: str) -> list[Fact]:
         """The turn is over, unless a text waits that begins the next one at once."""

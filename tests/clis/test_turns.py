@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -9,13 +13,22 @@ import pytest
 from supervisor.core.facts import Blocked, Garbled, Read, Ready, Spent, TurnEnded, TurnStarted
 from supervisor.core.spec import Spec
 from tests.clis.tour import Cli, made
-from tests.house import eventually
+from tests.house import below, eventually
 from tests.kinds.drive import Driven, booked, context, driven, only, seat, task
 from tests.model_server import ModelServer
 
 
-def place(cli: Cli, *tools: str) -> dict[str, object]:
-    return {"spec": Spec(kind=cli.name, model=cli.model), "tools": tools or None}
+@asynccontextmanager
+async def alive(cli: Cli, cwd: Path, *tools: str) -> AsyncIterator[Driven]:
+    """A CLI with these tools, or without a grant of any; what it started ends with it, for it may be two processes."""
+    seated = seat(spec=Spec(kind=cli.name, model=cli.model), tools=tools or None)
+    async with driven(cli.kind, seated, cwd=str(cwd)) as live:
+        try:
+            yield live
+        finally:
+            for process in below(live.process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGKILL)
 
 
 async def ready(live: Driven) -> None:
@@ -31,7 +44,7 @@ async def test_a_text_that_comes_during_a_tool_call_joins_the_turn_or_follows_it
     cli: Cli, server: ModelServer, tmp_path: Path
 ) -> None:
     wait = f"touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do read -t 0.05 <> <(:); done"
-    async with driven(cli.kind, seat(**place(cli, "bash")), cwd=str(tmp_path)) as live:
+    async with alive(cli, tmp_path, "bash") as live:
         await ready(live)
         await live.hand(task(f"[[bash:{wait}]]"))
         await made(tmp_path / "begun")
@@ -42,7 +55,6 @@ async def test_a_text_that_comes_during_a_tool_call_joins_the_turn_or_follows_it
         assert [name for fact in only(live.facts, Read) for name in fact.inputs] == ["m1", "m2"]
         assert len(only(live.facts, TurnStarted)) == 1, "one turn for the fleet, which ends when all is done"
         assert len(only(live.facts, TurnEnded)) == 1
-        assert await live.close() == 0
         # One that joins is told with what the tool answered.
         heard = [*server.asked, *(answer for answers in server.results for answer in answers)]
         assert [words for words in heard if "[[say:Second.]]" in words]
@@ -55,7 +67,7 @@ async def test_a_text_that_comes_during_a_tool_call_joins_the_turn_or_follows_it
 async def test_an_interruption_ends_a_tool_and_the_conversation_goes_on(
     cli: Cli, server: ModelServer, tmp_path: Path
 ) -> None:
-    async with driven(cli.kind, seat(**place(cli, "bash")), cwd=str(tmp_path)) as live:
+    async with alive(cli, tmp_path, "bash") as live:
         await ready(live)
         await live.hand(task(f"[[bash:echo $$ > {tmp_path}/pid; touch {tmp_path}/begun; read _ < <(sleep 1000)]]"))
         await made(tmp_path / "begun")
@@ -75,7 +87,7 @@ async def test_an_interruption_ends_a_tool_and_the_conversation_goes_on(
 
 
 async def test_an_interruption_that_comes_at_once_cuts_the_turn(cli: Cli, tmp_path: Path) -> None:
-    async with driven(cli.kind, seat(**place(cli, "read")), cwd=str(tmp_path)) as live:
+    async with alive(cli, tmp_path, "read") as live:
         await ready(live)
         await live.hand(task("[[hold:never]]"))
         await live.interrupt()
@@ -87,7 +99,7 @@ async def test_an_interruption_that_comes_at_once_cuts_the_turn(cli: Cli, tmp_pa
 async def test_an_answer_that_is_cut_is_booked_as_far_as_it_is_known(
     cli: Cli, server: ModelServer, tmp_path: Path
 ) -> None:
-    async with driven(cli.kind, seat(**place(cli, "read")), cwd=str(tmp_path)) as live:
+    async with alive(cli, tmp_path, "read") as live:
         await ready(live)
         await live.hand(task("[[hold:never]]"))
         await eventually(lambda: server.asked, within=60)
@@ -98,7 +110,7 @@ async def test_an_answer_that_is_cut_is_booked_as_far_as_it_is_known(
 
 
 async def test_without_a_grant_a_person_is_asked_and_what_is_denied_is_not_done(cli: Cli, tmp_path: Path) -> None:
-    async with driven(cli.kind, seat(**place(cli)), cwd=str(tmp_path)) as live:
+    async with alive(cli, tmp_path) as live:
         await ready(live)
         for count, allow in enumerate((True, False), 1):
             await live.hand(task(f"[[bash:touch {tmp_path}/made{count}]]", f"m{count}"))
@@ -112,7 +124,7 @@ async def test_without_a_grant_a_person_is_asked_and_what_is_denied_is_not_done(
 
 
 async def test_its_window_and_its_session_are_known(cli: Cli, tmp_path: Path) -> None:
-    async with driven(cli.kind, seat(**place(cli, "read")), cwd=str(tmp_path)) as live:
+    async with alive(cli, tmp_path, "read") as live:
         await ready(live)
         assert only(live.facts, Ready)[0].session == "", "nothing was said that could be resumed"
         await live.hand(task("[[ok]]"))
