@@ -1,4 +1,5 @@
-"""The real CLIs line by line, as a host drives them: texts that join a turn, interruptions, questions."""
+"""The real CLIs that speak stream-json, line by line as a host drives them: texts that join a turn, interruptions,
+questions. Others have tests of their own."""
 
 from __future__ import annotations
 
@@ -12,10 +13,16 @@ import pytest
 
 from supervisor.core.facts import Blocked, Garbled, Read, Ready, Spent, TurnEnded, TurnStarted
 from supervisor.core.spec import Spec
-from tests.clis.tour import Cli, made
+from tests.clis import claude, qwen
+from tests.clis.tour import Cli, at_hand, made
 from tests.house import below, eventually
 from tests.kinds.drive import Driven, booked, context, driven, only, seat, task
 from tests.model_server import ModelServer
+
+
+@pytest.fixture(params=(claude.CLI, qwen.CLI), ids=lambda each: each.name)
+def cli(request: pytest.FixtureRequest, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    return at_hand(request.param, server, monkeypatch)
 
 
 @asynccontextmanager
