@@ -11,18 +11,23 @@ from pathlib import Path
 
 from supervisor.conformance.examine import scripted
 from supervisor.conformance.lives import Lives
-from supervisor.conformance.walk import LIMITS, VERBS, Subject, walked
+from supervisor.conformance.walk import GONE, LIMITS, VERBS, Subject, walked
 
 #: What a scripted agent does in a walk: it says something, spends, and answers.
 TASK = "script:\nsay at work\nspend input=10 output=5 cost=0.01\nreply done"
 #: One in which it meets a limit.
 LIMIT = 'script:\nspend input=10\nlimit quota "until=in 2 hours"\nfail 429'
 
+#: The same as a program that does one task and ends.
+ERRAND = Subject("errand", TASK, scripted, '[kinds.errand]\nprotocol = "scripted"\nonce = true\n', last=GONE)
+
 
 def _subject(options: argparse.Namespace) -> Subject:
     declaration = Path(options.declaration).read_text("utf-8") if options.declaration else ""
     if options.kind == "scripted":
         return Subject(options.kind, options.task or TASK, scripted, declaration, options.limit or LIMIT)
+    if options.kind == ERRAND.kind and not declaration:
+        return ERRAND
     if not options.task:
         sys.exit("--task: say what its agents are to do; it has to come to an end by itself")
     return Subject(options.kind, options.task, None, declaration, options.limit or "")

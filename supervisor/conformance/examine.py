@@ -84,7 +84,7 @@ class Record:
 def all_of(lives: Lives, record: Record, agents: Agents, recall: Recall | None) -> list[str]:
     """Everything that is wrong with a settled fleet."""
     record.read_on()
-    wrong = [*processes(lives, agents), *shown(record, agents), *books(record), *turns(record), *inputs(record)]
+    wrong = [*processes(lives, record, agents), *shown(record, agents), *books(record), *turns(record), *inputs(record)]
     if recall is not None:
         wrong += memories(record, recall)
     return wrong
@@ -97,16 +97,20 @@ def journals(lives: Lives) -> Iterator[str]:
             yield f"the journal of {path.parent.name} is {verdict}"
 
 
-def processes(lives: Lives, agents: Agents) -> Iterator[str]:
-    """The tree is the processes that exist: no agent without one, none without its agent, and no second daemon."""
+def processes(lives: Lives, record: Record, agents: Agents) -> Iterator[str]:
+    """The tree is the processes that exist: no agent without one but those that stand by without, none without its
+    agent, and no second daemon."""
     daemons = [each.pid for each in _living(lives.warden.pid)]
     if daemons != [lives.pid]:
         yield f"below the warden live {daemons}; the daemon is {lives.pid}"
     leaders = {each.pid: each for each in _living(lives.pid)}
     for agent in agents.values():
+        known = record.project.agents.get(agent["id"])
+        stands = known is not None and known.stands
         pid = agent["pid"]
         # A parked one may have its process, or wait without.
-        runs = agent["state"] not in ("stopped", "gone") and not (agent["state"] == "parked" and pid is None)
+        waits = agent["state"] == "parked" and pid is None
+        runs = agent["state"] not in ("stopped", "gone") and not stands and not waits
         if runs and leaders.pop(pid, None) is None:
             yield f"{agent['name']} is {agent['state']} as process {pid}, which is none of the daemon's"
         elif runs and (named := marks.named(pid)) is not None and named[1] != agent["id"]:
@@ -220,7 +224,9 @@ def memories(record: Record, recall: Recall) -> Iterator[str]:
         if node.state not in ("stopped", "gone"):
             yield from (f"{node.name} never heard of {name}" for name in names if not memory.heard[name])
         own = evolve(node.own, turns=0)  # those are counted by the fleet
-        if (own if node.state != "gone" else own.highest(memory.spent)) != memory.spent:
+        # One that has no process says what it spent as its last one died when it is started again.
+        silent = node.state == "gone" or node.stands
+        if (own.highest(memory.spent) if silent else own) != memory.spent:
             yield f"{node.name} says that it spent {memory.spent}, the ledger says {own}"
 
 

@@ -16,8 +16,9 @@ from supervisor.ctl.outcome import Failure
 SOON = 5.0
 #: What is wrong for longer than this (seconds) is wrong.
 LASTING = 3.0
-#: The moment at which a task is over.
+#: The moment at which a task is over; of a program that does one task and ends, the one at which it is gone.
 LAST = "acted TurnEnded 1"
+GONE = "acted Exited 1"
 #: A moment that did not come is tried so often.
 TRIES = 3
 
@@ -26,13 +27,15 @@ TRIES = 3
 class Subject:
     """The kind under the walk: its declaration (TOML, "" where it is built in), its name, the task that its agents are
     given, and what reads its own memory of that (None: it has none that can be read). `limit` is a task in which it
-    meets a limit that stops its login ("": it cannot be made to)."""
+    meets a limit that stops its login ("": it cannot be made to), and `last` the
+    moment at which nothing of the task is left to come."""
 
     kind: str
     task: str
     recall: Recall | None = None
     declaration: str = ""
     limit: str = ""
+    last: str = LAST
 
     def fleet(self) -> str:
         """What the walk begins with: a main, and under it the agent that the verbs are about."""
@@ -95,7 +98,8 @@ class Walk:
         self.wrong += [f"nobody died: {each}" for each in wrong]
         self.restore(after)
         # What follows the task's end is another turn: its parent's, which is told of it.
-        return passed[: passed.index(LAST) + 1] if LAST in passed else passed
+        last = self.subject.last
+        return passed[: passed.index(last) + 1] if last in passed else passed
 
     def die(self, verb: str, moment: str) -> bool:
         """Do the verb, die at the moment, come back, examine. False: the moment did not come."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.conformance.__main__ import LIMIT, TASK
+from supervisor.conformance.__main__ import ERRAND, LIMIT, TASK
 from supervisor.conformance.examine import scripted
 from supervisor.conformance.lives import Lives
 from supervisor.conformance.walk import LIMITS, VERBS, Subject, Walk, walked
@@ -16,6 +16,7 @@ from supervisor.runtime.points import POINTS
 
 SUBJECT = Subject("scripted", TASK, scripted, limit=LIMIT)
 #: At least so many moments are between asking and the end of what was asked.
+LEAST_ERRAND = {"fork": 40, "instruct": 40, "stop": 6, "restart": 4, "disband": 7, "recover": 5}
 LEAST = {"fork": 38, "instruct": 23, "stop": 13, "restart": 22, "disband": 20, "recover": 33, "park": 25, "wake": 25}
 
 
@@ -26,6 +27,15 @@ def test_whatever_moment_the_daemon_dies_at_the_fleet_comes_back_whole(tier: str
     assert walk.wrong == []
     assert walk.missed == []
     assert len(walk.walked) >= LEAST[verb], walk.walked
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_one_that_stands_by_without_a_process_comes_back_without_one(tier: str, verb: str, tmp_path: Path) -> None:
+    with Lives(tmp_path, tier, os.environ) as lives:
+        walk = walked(lives, ERRAND, verb)
+    assert walk.wrong == []
+    assert walk.missed == []
+    assert len(walk.walked) >= LEAST_ERRAND[verb], walk.walked
 
 
 def test_every_named_moment_is_walked(tmp_path: Path) -> None:
