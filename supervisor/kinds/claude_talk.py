@@ -213,9 +213,8 @@ class ClaudeConversation:
 
     def _control_cancel(self, said: dict[str, object]) -> list[Fact]:
         prompt = fields.words(said, "request_id")
-        if self._asked.pop(prompt, None) is None:
-            return []
-        return [Withdrawn(self._seat.agent, self._seat.run, prompt)]
+        taken = self._asked.pop(prompt, None) is not None
+        return [Withdrawn(self._seat.agent, self._seat.run, prompt)] if taken else []
 
     def _result(self, said: dict[str, object]) -> list[Fact]:
         name = fields.words(said, "uuid")

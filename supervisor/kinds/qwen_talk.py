@@ -15,6 +15,8 @@ from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
 
 _UNNEEDED = (b'{"type":"user"', b'{"type":"stream_event"', b'{"type":"control_response"')
 _RESULT = b'{"type":"result"'
+#: How long qwen waits for a person's answer before it takes it for a no, in milliseconds: the longest that it allows.
+_PATIENCE = 600_000
 _CANCELLED = "Operation cancelled."
 
 
@@ -51,7 +53,7 @@ class QwenConversation:
 
     def open(self) -> list[Fact]:
         """Without this request qwen passes over every interruption."""
-        self._outbox.control("initialize")
+        self._outbox.control("initialize", timeout={"canUseTool": _PATIENCE})
         return []
 
     def read(self, line: bytes) -> list[Fact]:
@@ -216,9 +218,8 @@ class QwenConversation:
 
     def _control_cancel(self, said: dict[str, object]) -> list[Fact]:
         prompt = fields.words(said, "request_id")
-        if self._asked.pop(prompt, None) is None:
-            return []
-        return [facts.Withdrawn(self._seat.agent, self._seat.run, prompt)]
+        taken = self._asked.pop(prompt, None) is not None
+        return [facts.Withdrawn(self._seat.agent, self._seat.run, prompt)] if taken else []
 
     def _end(self, outcome: Outcome, error: str) -> list[Fact]:
         """The turn is over, unless a text waits that begins the next one at once."""

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.clis import claude, codex, qwen
-from tests.clis.tour import Cli, home
+from tests.clis.tour import Cli, at_hand
 from tests.model_server import ModelServer
-from tests.npm import agent_cli
 from tests.processes.stage import cgroups_missing
 
 #: Who takes the tour. Another CLI is a module with its `CLI`, and a name here.
@@ -26,13 +25,7 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture(params=CLIS, ids=lambda each: each.name)
 def cli(request: pytest.FixtureRequest, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """A CLI on PATH, as a person has it."""
-    one: Cli = request.param
-    monkeypatch.setenv("PATH", agent_cli(one.package))
-    monkeypatch.setenv("NODE_DISABLE_COMPILE_CACHE", "1")  # node would leave it in TMPDIR
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    for name, value in one.configure(home(), server.url).items():
-        monkeypatch.setenv(name, value)
-    return one
+    return at_hand(request.param, server, monkeypatch)
 
 
 @pytest.fixture(params=["cgroup", "warden"])

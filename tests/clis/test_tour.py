@@ -40,6 +40,17 @@ async def equal(
         raise AssertionError(f"booked {own}, billed {cli.billed(server, killed)}") from None
 
 
+async def written(fleet: Fleet, calls: int) -> None:
+    """Wait until so many calls are on disk: what a daemon was told a moment before its death is lost with it, where it
+    is not told again."""
+    async with fleet.events(0) as events:
+        async for event in events:
+            if event.get("fact") == "Spent":
+                calls -= sum(report["usage"].get("calls", 0) for report in event["reports"])
+            if calls <= 0:
+                return
+
+
 async def test_tasks_are_done_in_one_conversation_and_the_books_are_the_bill(
     cli: Cli, server: ModelServer, tmp_path: Path, tier: str
 ) -> None:
@@ -123,6 +134,8 @@ async def test_a_cli_killed_with_its_daemon_goes_on_with_its_conversation(
         await fleet.ctl("instruct", "lead", "[[say:Before.]]", "--wait")
         await fleet.ctl("instruct", "lead", f"[[bash:touch {tmp_path}/begun; read _ < <(sleep 1000)]]")
         await made(tmp_path / "begun")
+        if not cli.forgets:
+            await written(fleet, calls=2)
         fleet.process.kill()
         await trio.to_thread.run_sync(fleet.process.wait)
     async with fleet_of(tmp_path, toml, tier) as fleet:

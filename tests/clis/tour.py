@@ -8,14 +8,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 from attrs import frozen
 
+from supervisor.core.spec import KindSpec
 from supervisor.kinds.kind import Kind
 from tests.fleet import Fleet
 from tests.fleet import running as daemon
 from tests.house import eventually
 from tests.model_server import BILLED, Call, ModelServer
+from tests.npm import agent_cli
 
 
 @frozen
@@ -45,6 +48,10 @@ class Cli:
     joins: bool = True
     #: which limits its provider's refusals are, by status; only those with which it gives up soon
     limits: tuple[tuple[int, str], ...] = ((429, "rate"),)
+
+    @property
+    def spec(self) -> KindSpec:
+        return KindSpec(self.name, self.name)
 
     @property
     def name(self) -> str:
@@ -96,3 +103,13 @@ async def made(file: Path) -> None:
 def home() -> Path:
     """The person's own directory, which is the test's."""
     return Path(os.environ["HOME"])
+
+
+def at_hand(cli: Cli, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    """Put a CLI on PATH, as a person has it."""
+    monkeypatch.setenv("PATH", agent_cli(cli.package))
+    monkeypatch.setenv("NODE_DISABLE_COMPILE_CACHE", "1")  # node would leave it in TMPDIR
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    for name, value in cli.configure(home(), server.url).items():
+        monkeypatch.setenv(name, value)
+    return cli

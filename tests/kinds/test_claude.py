@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
+from supervisor.core.facts import (
+    Blocked,
+    Fact,
+    Garbled,
+    Limited,
+    Read,
+    Ready,
+    Spent,
+    Spoke,
+    TurnEnded,
+    TurnStarted,
+    Withdrawn,
+)
 from supervisor.core.ledger import Meter
 from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds import claude_lines
@@ -378,12 +390,13 @@ def test_a_question_is_a_persons_to_answer(opened: ClaudeConversation) -> None:
     opened.answer("p1", allow=False)
     assert said(opened) == [], "one answer"
     read(opened, asked("Bash", "p2"))
-    opened.answer("p2", allow=False)
-    assert said(opened)[0]["response"]["response"]["behavior"] == "deny"
+    opened.answer("p2", allow=False, text="Not today.")
+    assert said(opened)[0]["response"]["response"] == {"behavior": "deny", "message": "Not today."}
 
 
 def test_a_question_that_is_taken_back_is_not_answered(opened: ClaudeConversation) -> None:
-    read(opened, asked("Bash"), {"type": "control_cancel_request", "request_id": "p1"})
+    facts = read(opened, asked("Bash"), *2 * [{"type": "control_cancel_request", "request_id": "p1"}])
+    assert only(facts, Withdrawn) == [Withdrawn("a7", 3, "p1")]
     opened.answer("p1", allow=True)
     assert said(opened) == []
 

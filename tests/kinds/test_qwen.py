@@ -109,7 +109,7 @@ def test_it_is_asked_to_listen_to_interruptions_and_is_there_when_it_answers() -
     conversation = QWEN.converse(SEAT)
     conversation.open()
     (first,) = said(conversation)
-    assert first["request"] == {"subtype": "initialize"}
+    assert first["request"] == {"subtype": "initialize", "timeout": {"canUseTool": 600_000}}
     answer = {"subtype": "success", "request_id": first["request_id"], "response": {"session_id": "s1"}}
     facts = read(conversation, *2 * [{"type": "control_response", "response": answer}])
     assert facts == [Ready("a7", 3, tells=True)], "its session is none that can be resumed before something was said"
