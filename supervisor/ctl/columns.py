@@ -54,11 +54,13 @@ def _shared(
     columns: Sequence[Column], natural: Sequence[int], widths: dict[int, int], width: int
 ) -> list[tuple[int, int]]:
     """Gives flexible columns what is left, the first no more than its part before the others had theirs.
-    Where even the least was too much, the first gives way."""
+    Where even the least was too much, the first gives way, then the others."""
     flexible = [at for at in widths if columns[at].least]
     spare = width - sum(widths.values()) - _GAP * (len(widths) - 1)
-    if spare < 0 and flexible:
-        widths[flexible[0]] = max(1, widths[flexible[0]] + spare)
+    for at in flexible:
+        less = min(max(0, -spare), widths[at] - 1)
+        widths[at] -= less
+        spare += less
     first, others = flexible[:1], sorted(flexible[1:], key=lambda at: natural[at])
     part = [(at, min(natural[at], width * 2 // 5)) for at in first]
     for at, most in [*part, *((at, natural[at]) for at in [*others, *first])]:
