@@ -77,7 +77,7 @@ def spending(
         "unpriced": unpriced,
     }
     if named:
-        return answer | {"agents": _agents(project, sums, branch, now, tops=group == "branch")}
+        return answer | {"agents": _agents(project, sums, branch, now, since, tops=group == "branch")}
     return answer | {"rows": _rows(sums, group)}
 
 
@@ -149,7 +149,9 @@ def _rows(sums: dict[str, Usage], group: By) -> list[Plain]:
     return [{group: key, "own": usage(spent)} for key, spent in found]
 
 
-def _agents(project: Project, own: dict[str, Usage], branch: Node | None, now: float, *, tops: bool) -> list[Plain]:
+def _agents(
+    project: Project, own: dict[str, Usage], branch: Node | None, now: float, since: str, *, tops: bool
+) -> list[Plain]:
     """A row for each that spent something, itself or below it; of `tops` only one for each branch that adds to the
     total: mains, or what stands below the branch that is asked for, and that one itself."""
     branches: dict[str, Usage] = {}
@@ -161,6 +163,10 @@ def _agents(project: Project, own: dict[str, Usage], branch: Node | None, now: f
         for at in above:
             branches[at] = branches.get(at, ZERO) + spent
         highest[above[-2] if branch is not None and len(above) > 1 else above[-1]] = None
+    if since == ALL and not tops:
+        # What an agent's branch spent in all is known of it, whoever of its branch is not known any more.
+        nodes = project.agents.values() if branch is None else project.down(branch)
+        branches |= {node.id: node.branch for node in nodes if node.branch != ZERO}
     if tops and branch is not None and branch.id in highest:
         branches[branch.id] = own[branch.id]  # its own part; what is below it has rows of its own
     shown = sorted(highest if tops else branches, key=lambda agent: (*_rank(branches[agent]), -_number(agent)))

@@ -196,8 +196,10 @@ def _follow_work(project: Project, node: Node, fact: Fact, moment: Moment) -> li
     match fact:
         case facts.Ready():
             return [*outside.after_report(project, fact), *task.carry_on(project, node, moment)]
-        case facts.Queued() | facts.Stood():
+        case facts.Queued():
             return task.hand(project, node)
+        case facts.Stood():
+            return [*task.hand(project, node), *park.settle(project, node, moment)]
         case facts.Handed() | facts.TurnStarted():
             return task.after_spending(project, fact)
         case facts.Spent():
