@@ -57,8 +57,8 @@ class Books:
     def used(self, params: Mapping[str, object]) -> list[Fact]:
         """A total. One that says nothing new is repeated: at a resume, or because a call was cut."""
         thread = fields.words(params, "threadId", most=fields.LAST)
-        used = codex_lines.member(params, "tokenUsage")
-        total, last = (codex_lines.live(codex_lines.member(used, key)) for key in ("total", "last"))
+        used = fields.member(params, "tokenUsage")
+        total, last = (codex_lines.live(fields.member(used, key)) for key in ("total", "last"))
         full = codex_lines.context(used) if thread == self.thread else None
         known, self._known[thread] = self._known.get(thread), total
         if total == (known or ZERO):

@@ -56,7 +56,7 @@ class ExecReader:
         return [TurnStarted(self._seat.agent, self._seat.run)]
 
     def _item(self, said: Mapping[str, object]) -> list[Fact]:
-        item = codex_lines.member(said, "item")
+        item = fields.member(said, "item")
         kind, name = fields.words(item, "type"), fields.words(item, "id")
         if kind in _NOTES:
             return []
@@ -76,7 +76,7 @@ class ExecReader:
     def _turn_completed(self, said: Mapping[str, object]) -> list[Fact]:
         if not self._running:
             return []
-        total = codex_lines.executed(codex_lines.member(said, "usage"))
+        total = codex_lines.executed(fields.member(said, "usage"))
         calls = Report("call", Usage(calls=max(1, self._calls)), id=f"{self._thread}:{total.tokens}")
         self._running = False
         seat = self._seat
@@ -86,7 +86,7 @@ class ExecReader:
     def _turn_failed(self, said: Mapping[str, object]) -> list[Fact]:
         if not self._running:
             return []
-        told = codex_lines.member(said, "error")
+        told = fields.member(said, "error")
         error, sort = codex_lines.error(told), codex_lines.limit(told)
         seat = self._seat
         limits: list[Fact] = [Limited(seat.agent, seat.run, sort, None, error)] if sort is not None else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import cast
 
 from supervisor.core.facts import Limit
 from supervisor.core.ledger import Usage
@@ -53,14 +52,6 @@ def thread_of(head: bytes) -> str:
     """The thread that an answer is about, of which only the beginning is there."""
     found = _THREAD.search(head)
     return found[1].decode() if found else ""
-
-
-def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
-    """An object inside another one."""
-    value = holder.get(key)
-    if not isinstance(value, dict):
-        raise LineError(f"`{key}` is no object")
-    return cast("dict[str, object]", value)
 
 
 def text(holder: Mapping[str, object], key: str) -> str:
@@ -114,7 +105,7 @@ def context(used: Mapping[str, object]) -> float | None:
     window = used.get("modelContextWindow")
     if not isinstance(window, int) or isinstance(window, bool) or window <= 0:
         return None
-    return min(100.0, 100 * fields.whole(member(used, "last"), "totalTokens") / window)
+    return min(100.0, 100 * fields.whole(fields.member(used, "last"), "totalTokens") / window)
 
 
 # --- errors and limits
@@ -125,7 +116,7 @@ def error(told: Mapping[str, object]) -> str:
     words = text(told, "message")
     if words.startswith("{"):
         try:
-            words = fields.words(member(fields.decode(words.encode()), "error"), "message") or words
+            words = fields.words(fields.member(fields.decode(words.encode()), "error"), "message") or words
         except LineError:
             return words
     more = text(told, "additionalDetails")

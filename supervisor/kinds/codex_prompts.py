@@ -61,7 +61,7 @@ class Prompts:
         """What the person is shown; None where this is nothing for them."""
         if method != _QUESTION and method not in _ANSWERS:
             return None
-        one = Open(said["id"], method, codex_lines.member(said, "params"))
+        one = Open(said["id"], method, fields.member(said, "params"))
         name = f"codex-{one.number}"
         words = _question(one.params) if method == _QUESTION else _words(method, one.params)
         self._open[name] = one

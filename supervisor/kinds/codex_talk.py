@@ -164,7 +164,7 @@ class CodexConversation:
         if "error" not in said:
             return []
         self._hopeless = True
-        return self._spoke(f"codex cannot open its thread: {codex_lines.error(codex_lines.member(said, 'error'))}")
+        return self._spoke(f"codex cannot open its thread: {codex_lines.error(fields.member(said, 'error'))}")
 
     def _opened(self, thread: str, model: str) -> list[Fact]:
         """codex keeps a thread from its first turn on: until then there is nothing to go on with."""
@@ -191,7 +191,7 @@ class CodexConversation:
                 self._refuse(said["id"], f"{method} is not answered here")
             return [asked] if asked is not None else []
         reader = _READERS.get(method)
-        return reader(self, codex_lines.member(said, "params")) if reader else []
+        return reader(self, fields.member(said, "params")) if reader else []
 
     def _reply(self, said: _Said) -> list[Fact]:
         number, result = said.get("id"), said.get("result")
@@ -211,7 +211,7 @@ class CodexConversation:
         return self._turns.started(turn) if self._ours(params) and turn != self._turns.last else []
 
     def _turn_completed(self, params: _Said) -> list[Fact]:
-        turn = codex_lines.member(params, "turn")
+        turn = fields.member(params, "turn")
         if not self._ours(params) or turn.get("id") == self._turns.last:
             return []
         name, status, told = fields.words(turn, "id"), fields.words(turn, "status"), turn.get("error")
@@ -229,14 +229,14 @@ class CodexConversation:
     def _started(self, params: _Said) -> list[Fact]:
         if not self._ours(params):
             return []
-        item = codex_lines.member(params, "item")
+        item = fields.member(params, "item")
         self._books.item(fields.words(item, "type"), fields.words(item, "id"))
         return self._begin(codex_lines.text(item, "clientId")) + self._spoke(codex_lines.shown(item))
 
     def _completed(self, params: _Said) -> list[Fact]:
         if not self._ours(params):
             return []
-        item = codex_lines.member(params, "item")
+        item = fields.member(params, "item")
         self._books.item(kind := fields.words(item, "type"), fields.words(item, "id"), done=True)
         if kind != "agentMessage":
             return []
@@ -263,7 +263,7 @@ class CodexConversation:
 
     def _error(self, params: _Said) -> list[Fact]:
         """What codex tries again by itself is only shown; what it gives up is told again when the turn ends."""
-        words = codex_lines.error(codex_lines.member(params, "error"))
+        words = codex_lines.error(fields.member(params, "error"))
         if params.get("willRetry") is not True and self._ours(params):
             self._turns.error = words
         return self._spoke(words)
@@ -275,7 +275,7 @@ class CodexConversation:
         return self._spoke(f"goes on with the model {self._books.model}")
 
     def _limited(self, params: _Said) -> list[Fact]:
-        self._limits = codex_lines.member(params, "rateLimits")
+        self._limits = fields.member(params, "rateLimits")
         return []
 
     def _spoke(self, text: str) -> list[Fact]:

@@ -11,7 +11,7 @@ from typing import Protocol
 from attrs import evolve, frozen
 
 from supervisor.core.facts import Fact, Outcome, TurnEnded, TurnStarted
-from supervisor.kinds import codex_lines
+from supervisor.kinds import codex_lines, fields
 from supervisor.kinds.kind import Seat
 
 _Said = Mapping[str, object]
@@ -110,7 +110,7 @@ class Turns:
             self._send(name, evolve(given, steer=False))
         else:
             del self._given[name]
-            self._dropped = codex_lines.error(codex_lines.member(said, "error")) if not self.cut else _DROPPED
+            self._dropped = codex_lines.error(fields.member(said, "error")) if not self.cut else _DROPPED
             if not self._running:  # it was to begin a turn, and none will
                 self._over = self._over or ("aborted" if self.cut else "error", "")
         self._drop()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from supervisor.core.ledger import NANO
 from supervisor.core.weight import heavy
@@ -52,6 +52,14 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs):
         raise LineError("a key stands there twice")
     return found
+
+
+def member(fields: Mapping[str, object], key: str) -> dict[str, object]:
+    """An object inside another one."""
+    value = fields.get(key)
+    if not isinstance(value, dict):
+        raise LineError(f"`{key}` is no object")
+    return cast("dict[str, object]", value)
 
 
 def whole(fields: Mapping[str, object], key: str, default: int = 0) -> int:

@@ -11,7 +11,6 @@ from attrs import evolve, frozen
 
 from supervisor.core.ledger import Report, Usage
 from supervisor.kinds import fields
-from supervisor.kinds.fields import LineError
 
 #: gemini's own tools, in version 0.61.
 OWN = (
@@ -46,18 +45,13 @@ class Failure:
     status: int = 0
 
 
-def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
-    """An object inside another one."""
-    value = holder.get(key)
-    if not isinstance(value, dict):
-        raise LineError(f"`{key}` is no object")
-    return value
-
-
 def reports(stats: Mapping[str, object], name: str, calls: int) -> tuple[Report, ...]:
     """What one process used, a report a model. gemini does not tell how many calls these were: those that were seen are
     the first model's."""
-    found = [_report(model, member(member(stats, "models"), model), name) for model in member(stats, "models")]
+    found = [
+        _report(model, fields.member(fields.member(stats, "models"), model), name)
+        for model in fields.member(stats, "models")
+    ]
     used = [report for report in found if report.usage.tokens]
     if used:
         used[0] = evolve(used[0], usage=evolve(used[0].usage, calls=max(1, calls)))

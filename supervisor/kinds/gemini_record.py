@@ -61,8 +61,8 @@ class _Stream(GeminiConversation):
     def whole(self, said: Mapping[str, object]) -> list[Fact]:
         """The object of a task that is over."""
         session, told, failed = fields.words(said, "session_id"), said.get("stats"), said.get("error")
-        models = gemini_lines.member(told, "models") if isinstance(told, dict) else {}
-        used = [_used(name, gemini_lines.member(models, name), session) for name in models]
+        models = fields.member(told, "models") if isinstance(told, dict) else {}
+        used = [_used(name, fields.member(models, name), session) for name in models]
         begun = [*self._known(session, self._model), *self._begin()]
         failure = gemini_lines.failure(fields.words(failed, "message") if isinstance(failed, dict) else "")
         self._text, self._error = fields.words(said, "response"), failure.text
@@ -71,7 +71,7 @@ class _Stream(GeminiConversation):
 
 
 def _used(name: str, told: Mapping[str, object], session: str) -> Report:
-    tokens, asked = gemini_lines.member(told, "tokens"), gemini_lines.member(told, "api")
+    tokens, asked = fields.member(told, "tokens"), fields.member(told, "api")
     thoughts = fields.whole(tokens, "thoughts")
     usage = Usage(
         input=fields.whole(tokens, "input"),
@@ -100,6 +100,6 @@ class _Acp(acp.AcpRecord):
 
 
 def _quota(told: Mapping[str, object], name: str) -> Report:
-    count, model = gemini_lines.member(told, "token_count"), fields.words(told, "model", most=fields.LAST)
+    count, model = fields.member(told, "token_count"), fields.words(told, "model", most=fields.LAST)
     usage = Usage(input=fields.whole(count, "input_tokens"), output=fields.whole(count, "output_tokens"))
     return Report("call", usage, id=fields.clip(f"{name}:{model}", fields.LAST), model=model)

@@ -86,7 +86,7 @@ class GeminiConversation(OnceConversation):
         return self._spoke(message)
 
     def _result(self, said: dict[str, object]) -> list[Fact]:
-        stats = gemini_lines.member(said, "stats")
+        stats = fields.member(said, "stats")
         name = f"{self._session}:{fields.words(said, 'timestamp')}"
         spent = self._spent(gemini_lines.reports(stats, name, self._answered))
         if not self._turn:  # the same line once more

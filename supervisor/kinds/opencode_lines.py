@@ -9,7 +9,6 @@ from attrs import frozen
 
 from supervisor.core.ledger import Report, Usage
 from supervisor.kinds import fields
-from supervisor.kinds.fields import LineError
 
 #: Neutral names of tools and opencode's own.
 TOOLS = {
@@ -42,18 +41,10 @@ class Failure:
     status: int = 0
 
 
-def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
-    """An object inside another one."""
-    value = holder.get(key)
-    if not isinstance(value, dict):
-        raise LineError(f"`{key}` is no object")
-    return value
-
-
 def step(part: Mapping[str, object], model: str) -> Report | None:
     """One model call; None where no number came of it."""
-    tokens = member(part, "tokens")
-    cache, reasoning = member(tokens, "cache"), fields.whole(tokens, "reasoning")
+    tokens = fields.member(part, "tokens")
+    cache, reasoning = fields.member(tokens, "cache"), fields.whole(tokens, "reasoning")
     usage = Usage(
         input=fields.whole(tokens, "input"),
         cache_read=fields.whole(cache, "read"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import Report, Usage
-from supervisor.kinds import acp, fields, opencode_lines
+from supervisor.kinds import acp, fields
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled
 from supervisor.kinds.opencode_talk import OpencodeConversation
@@ -43,7 +43,7 @@ class _Served(OpencodeConversation):
         try:
             said = fields.decode(line)
             facts = self.event(said)
-            self._hear(opencode_lines.member(said, "properties"))
+            self._hear(fields.member(said, "properties"))
             return [*facts, *self.ended()] if said.get("type") == "session.idle" and self._turn else facts
         except LineError as error:
             return [garbled(self._seat, len(line), str(error))]

@@ -40,7 +40,7 @@ class OpencodeConversation(OnceConversation):
             said = fields.decode(line)
             kind = fields.words(said, "type")
             if kind == "fleet":
-                return self.event(opencode_lines.member(said, "event"))
+                return self.event(fields.member(said, "event"))
             reader = _READERS.get(kind)
             if reader is None:
                 return []
@@ -71,7 +71,7 @@ class OpencodeConversation(OnceConversation):
         return self._known(session, self._model) if not self._session else []
 
     def _step_start(self, said: dict[str, object]) -> list[Fact]:
-        return self._started(opencode_lines.member(said, "part"))
+        return self._started(fields.member(said, "part"))
 
     def _started(self, part: Mapping[str, object]) -> list[Fact]:
         message = fields.words(part, "messageID")
@@ -81,7 +81,7 @@ class OpencodeConversation(OnceConversation):
         return self._begin()
 
     def _step_finish(self, said: dict[str, object]) -> list[Fact]:
-        part = opencode_lines.member(said, "part")
+        part = fields.member(said, "part")
         return self._stepped(part, main=True)
 
     def _stepped(self, part: Mapping[str, object], *, main: bool) -> list[Fact]:
@@ -95,20 +95,20 @@ class OpencodeConversation(OnceConversation):
         return self._spent((report,)) if report is not None else self._spent((), 0 if again else 1)
 
     def _said(self, said: dict[str, object]) -> list[Fact]:
-        part = opencode_lines.member(said, "part")
+        part = fields.member(said, "part")
         message, words = fields.words(part, "messageID"), fields.words(part, "text").strip()
         self._text = f"{self._text}\n\n{words}" if message == self._message and self._text else words
         self._text, self._message = fields.clip(self._text), message
         return self._spoke(words)
 
     def _tool_use(self, said: dict[str, object]) -> list[Fact]:
-        part = opencode_lines.member(said, "part")
+        part = fields.member(said, "part")
         if child := opencode_lines.child(part):
             self._children.add(child)
         return self._spoke(opencode_lines.shown(part))
 
     def _failed(self, said: dict[str, object]) -> list[Fact]:
-        return self._error_of(opencode_lines.member(said, "error"))
+        return self._error_of(fields.member(said, "error"))
 
     def _error_of(self, error: Mapping[str, object]) -> list[Fact]:
         failed = opencode_lines.failure(error)
@@ -124,7 +124,7 @@ class OpencodeConversation(OnceConversation):
 
     def event(self, said: Mapping[str, object]) -> list[Fact]:
         """One event of opencode's own, as its plugins and its server's readers are told it."""
-        told = opencode_lines.member(said, "properties")
+        told = fields.member(said, "properties")
         reader = _EVENTS.get(fields.words(said, "type"))
         if reader is None:
             return []
@@ -137,7 +137,7 @@ class OpencodeConversation(OnceConversation):
 
     def _updated(self, told: Mapping[str, object]) -> list[Fact]:
         """A message: of the person's, or one that a model call gives."""
-        info = opencode_lines.member(told, "info")
+        info = fields.member(told, "info")
         if info.get("role") != "assistant":
             return self._begin() if self._main else []
         message = fields.words(info, "id")
@@ -152,7 +152,7 @@ class OpencodeConversation(OnceConversation):
         return self._known(self._session, self._models[message]) if self._main else []
 
     def _part(self, told: Mapping[str, object]) -> list[Fact]:
-        part = opencode_lines.member(told, "part")
+        part = fields.member(told, "part")
         if part.get("type") == "step-start" and self._main:
             return self._started(part)
         if part.get("type") == "step-finish":
@@ -160,7 +160,7 @@ class OpencodeConversation(OnceConversation):
         return []
 
     def _status_of(self, told: Mapping[str, object]) -> list[Fact]:
-        status = opencode_lines.member(told, "status")
+        status = fields.member(told, "status")
         if status.get("type") != "retry":
             return []
         return self._spoke(f"retry {fields.whole(status, 'attempt')}: {fields.words(status, 'message')}")

@@ -41,7 +41,7 @@ class Books:
 
     def entry(self, said: dict[str, object]) -> list[Fact]:
         """What pi asked of a model by itself, such as to keep a prompt cached, stands in no message."""
-        entry = pi_lines.member(said, "entry")
+        entry = fields.member(said, "entry")
         return self.spent(entry, f"entry:{entry.get('id')}") if entry.get("type") == "usage" else []
 
     def compacted(self, said: dict[str, object]) -> list[Fact]:

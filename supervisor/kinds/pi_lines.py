@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import cast
 
 from supervisor.core.ledger import Report, Usage
 from supervisor.kinds import fields
-from supervisor.kinds.fields import LineError
 
 #: So many calls are looked at again when a conversation is resumed; each is booked once, and far more are known.
 REMEMBERED = 32
@@ -24,14 +22,6 @@ def kind(line: bytes) -> str:
     """The type of an event; "" where the line is none, or an answer to a command."""
     found = _TYPE.match(line)
     return found[1].decode() if found else ""
-
-
-def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
-    """An object inside another one."""
-    value = holder.get(key)
-    if not isinstance(value, dict):
-        raise LineError(f"`{key}` is no object")
-    return cast("dict[str, object]", value)
 
 
 def text(message: Mapping[str, object]) -> str:
@@ -52,7 +42,7 @@ def model(state: object) -> str:
 
 def call(holder: Mapping[str, object], named: str) -> Report | None:
     """One model call; None where it failed or was cut before its provider told a number."""
-    usage = member(holder, "usage")
+    usage = fields.member(holder, "usage")
     cost = usage.get("cost")
     booked = Usage(
         input=fields.whole(usage, "input"),

@@ -162,7 +162,7 @@ class PiConversation:
         return [Read(self._seat.agent, self._seat.run, names)] if names else []
 
     def _message_end(self, said: dict[str, object]) -> list[Fact]:
-        message = pi_lines.member(said, "message")
+        message = fields.member(said, "message")
         role = fields.words(message, "role")
         if role != "assistant":
             # A tool that asked a model itself tells what it used; no other line of pi books that.

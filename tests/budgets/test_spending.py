@@ -172,9 +172,7 @@ async def test_however_an_agent_ends_what_it_did_not_spend_returns_and_what_it_s
     assert shown["grant"]["turns"]["spent"] == shown["branch"]["turns"] <= 2
 
 
-async def test_an_agent_whose_program_is_not_there_is_not_born_and_costs_nothing(
-    lead: Lead, stage: Stage
-) -> None:
+async def test_an_agent_whose_program_is_not_there_is_not_born_and_costs_nothing(lead: Lead, stage: Stage) -> None:
     top = await lead('tokens = "10k"', '[kinds.missing]\ncommand = ["no-such-program"]\nprotocol = "lines"\n')
     code, answer = await top.ctl("fork", "--kind", "missing", "--name", "child", "--tokens", "400", "--wait")
     assert code == 1
