@@ -4,6 +4,7 @@ them. It never speaks to a living agent."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from supervisor.core.facts import Fact, Ready
@@ -17,7 +18,7 @@ from supervisor.kinds.once import OnceConversation
 MARK = b'{"jsonrpc"'
 
 
-class AcpRecord(OnceConversation):
+class AcpRecord(OnceConversation, ABC):
     """A recorded stream. What a program tells of its usage differs: that is for those that follow this one."""
 
     def __init__(self, seat: Seat) -> None:
@@ -46,13 +47,13 @@ class AcpRecord(OnceConversation):
 
     # --- what one program does not share with another
 
+    @abstractmethod
     def _reports(self, result: Mapping[str, object], name: str) -> tuple[Report, ...]:
         """What the answer to a prompt says of usage; `name` is the prompt's."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _lost(self, reports: tuple[Report, ...]) -> int:
         """Of how many calls no whole report came."""
-        raise NotImplementedError
 
     def _used(self, told: Mapping[str, object]) -> list[Fact]:
         """An update of usage, where a program has such."""
