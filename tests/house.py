@@ -193,13 +193,15 @@ class Inventory:
         return [process for process in now if process.state not in "ZX"]
 
     def _reap(self) -> None:
-        """Orphans that ended by themselves fell to us; nobody else buries them."""
-        for process in below(os.getpid(), self._processes):
-            if process.state == "Z":
-                try:
-                    os.waitpid(process.pid, os.WNOHANG)
-                except ChildProcessError:
-                    continue  # not ours but a living process', or buried meanwhile
+        """Orphans that ended by themselves fell to us; nobody else buries them. One of many threads is shown as a
+        zombie when its first thread has ended, and can be buried only when all have."""
+        zombies = [process for process in below(os.getpid(), self._processes) if process.state == "Z"]
+        gone(zombies, GRACE)
+        for process in zombies:
+            try:
+                os.waitpid(process.pid, os.WNOHANG)
+            except ChildProcessError:
+                continue  # not ours but a living process', or buried meanwhile
 
     def _left_cgroups(self) -> list[str]:
         with contextlib.suppress(AssertionError):  # a daemon may be about to remove it
