@@ -139,15 +139,6 @@ def until(said: str) -> float | None:
     return float(found[1]) if found else None
 
 
-def question(request: Mapping[str, object]) -> str:
-    """What a person is asked when claude wants to use a tool."""
-    asked = member(request, "input").get("questions")
-    if isinstance(asked, list):
-        said = (one.get("question") for one in asked if isinstance(one, dict))
-        return fields.clip("\n".join(one for one in said if isinstance(one, str)))
-    return fields.clip(f"{fields.words(request, 'tool_name')}: {shown(request.get('input'))}")
-
-
 def retry(said: Mapping[str, object]) -> str:
     """A call that claude tries again by itself, for people."""
     delay = (fields.number(said, "retry_delay_ms", fields.EXACT) or 0.0) / 1000

@@ -27,6 +27,7 @@ from supervisor.kinds.claude_books import REMEMBERED, Books
 from supervisor.kinds.claude_lines import SYNTHETIC
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
+from supervisor.kinds.questions import Questions, wanted
 from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
 
 #: Long lines that nobody needs: what a tool answered, what claude says back of ours.
@@ -60,6 +61,7 @@ class ClaudeConversation:
         self._sent: dict[str, list[str]] = {}
         #: tools that claude asks a person for, by the id of the request
         self._asked: dict[str, Mapping[str, object]] = {}
+        self._questions = Questions("AskUserQuestion", lambda _at, question: question)
         self._results: dict[str, None] = {}
         self._ready: tuple[str, str] | None = None
         self._running = False
@@ -98,7 +100,9 @@ class ClaudeConversation:
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Claude takes them into a turn that runs."""
-        if inputs:
+        if (reply := self._questions.answered(inputs)) is not None:
+            self._outbox.allow(reply.prompt, reply.input)
+        elif inputs:
             self._sent[self._outbox.texts(inputs, words)] = [item.id for item in inputs]
 
     def interrupt(self) -> None:
@@ -178,7 +182,10 @@ class ClaudeConversation:
         return [read, *(self._begin() if begins else [])]
 
     def _user(self, said: dict[str, object]) -> list[Fact]:
-        return self._read(fields.words(said, "uuid")) if said.get("isReplay") is True else []
+        if said.get("isReplay") is True:
+            return self._read(fields.words(said, "uuid"))
+        taken = self._questions.taken(claude_lines.member(said, "message"))
+        return [Read(self._seat.agent, self._seat.run, taken)] if taken else []
 
     def _assistant(self, said: dict[str, object]) -> list[Fact]:
         message = claude_lines.member(said, "message")
@@ -207,12 +214,14 @@ class ClaudeConversation:
         if self._seat.tools is not None and not claude_lines.granted(tool, self._seat.tools):
             self._outbox.permit(prompt, request, NOT_GRANTED)
             return self._spoke(f"{tool} is not granted and was refused")
+        if self._questions.asked(prompt, request):
+            return [Blocked(self._seat.agent, self._seat.run, on="person", question=wanted(request))]
         self._asked[prompt] = request
-        question = claude_lines.question(request)
-        return [Blocked(self._seat.agent, self._seat.run, on="person", question=question, prompt=prompt)]
+        return [Blocked(self._seat.agent, self._seat.run, on="person", question=wanted(request), prompt=prompt)]
 
     def _control_cancel(self, said: dict[str, object]) -> list[Fact]:
         prompt = fields.words(said, "request_id")
+        self._questions.over(prompt)
         taken = self._asked.pop(prompt, None) is not None
         return [Withdrawn(self._seat.agent, self._seat.run, prompt)] if taken else []
 
@@ -257,6 +266,7 @@ class ClaudeConversation:
             return []
         turn, self._turn, self._running = self._turn, Turn(), False
         self._asked.clear()
+        self._questions.over()
         if turn.dropped:
             error = error or f"{turn.dropped} queued texts were dropped unread"
         return [TurnEnded(self._seat.agent, self._seat.run, outcome, text=turn.text, error=error)]

@@ -11,12 +11,14 @@ from supervisor.core.ledger import ZERO, Report, Usage
 from supervisor.kinds import claude_lines, fields, qwen_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
+from supervisor.kinds.questions import Questions, wanted
 from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
 
 _UNNEEDED = (b'{"type":"user"', b'{"type":"stream_event"', b'{"type":"control_response"')
 _RESULT = b'{"type":"result"'
 #: How long qwen waits for a person's answer before it takes it for a no, in milliseconds: the longest that it allows.
 _PATIENCE = 600_000
+_QUESTION = "ask_user_question"
 _CANCELLED = "Operation cancelled."
 
 
@@ -30,6 +32,7 @@ class QwenConversation:
         self._sent: list[str] = []
         self._held: list[tuple[tuple[Input, ...], str]] = []
         self._asked: dict[str, Mapping[str, object]] = {}
+        self._questions = Questions(_QUESTION, lambda at, _question: str(at))
         self._results: set[str] = set()
         self._ready: tuple[str, str] | None = None
         self._running = self._cut = self._foreign = False
@@ -73,7 +76,9 @@ class QwenConversation:
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         if not inputs:
             return
-        if self._running or self._sent:
+        if (reply := self._questions.answered(inputs)) is not None:
+            self._outbox.allow(reply.prompt, reply.input)
+        elif self._running or self._sent:
             self._held.append((inputs, words))
         else:
             self._send(inputs, words)
@@ -153,8 +158,10 @@ class QwenConversation:
         return [*read, facts.TurnStarted(self._seat.agent, self._seat.run)]
 
     def _user(self, said: dict[str, object]) -> list[Fact]:
-        self._calling = not qwen_lines.cancelled(claude_lines.member(said, "message"))
-        return []
+        message = claude_lines.member(said, "message")
+        self._calling = not qwen_lines.cancelled(message)
+        taken = self._questions.taken(message)
+        return [facts.Read(self._seat.agent, self._seat.run, taken)] if taken else []
 
     def _assistant(self, said: dict[str, object]) -> list[Fact]:
         message = claude_lines.member(said, "message")
@@ -208,16 +215,19 @@ class QwenConversation:
         if request.get("subtype") != "can_use_tool":
             return []
         tool, rights = fields.words(request, "tool_name"), self._seat.tools
-        question = claude_lines.question(request)
-        if rights is None or (tool == "ask_user_question" and qwen_lines.granted(tool, rights)):
+        allowed = qwen_lines.granted(tool, rights) if rights is not None else True
+        if allowed and self._questions.asked(prompt, request):
+            return [facts.Blocked(self._seat.agent, self._seat.run, on="person", question=wanted(request))]
+        if rights is None:
             self._asked[prompt] = request
+            question = wanted(request)
             return [facts.Blocked(self._seat.agent, self._seat.run, on="person", question=question, prompt=prompt)]
-        allowed = qwen_lines.granted(tool, rights)
         self._outbox.permit(prompt, request, "" if allowed else NOT_GRANTED)
         return [] if allowed else self._spoke(f"{tool} is not granted and was refused")
 
     def _control_cancel(self, said: dict[str, object]) -> list[Fact]:
         prompt = fields.words(said, "request_id")
+        self._questions.over(prompt)
         taken = self._asked.pop(prompt, None) is not None
         return [facts.Withdrawn(self._seat.agent, self._seat.run, prompt)] if taken else []
 
@@ -234,6 +244,7 @@ class QwenConversation:
         self._running = self._cut = False
         self._text = self._dropped = ""
         self._asked.clear()
+        self._questions.over()
         return [facts.TurnEnded(self._seat.agent, self._seat.run, outcome, text=text, error=error)]
 
     def _book(self, reports: list[Report]) -> list[Fact]:

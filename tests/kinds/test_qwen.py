@@ -270,7 +270,20 @@ def test_with_a_grant_of_tools_nobody_is_asked() -> None:
     assert behaviors == ["allow", "deny"]
     questions = [{"question": "Which?"}]
     (blocked,) = only(read(bound, asked("ask_user_question", "p3", questions=questions)), Blocked)
-    assert (blocked.question, blocked.prompt) == ("Which?", "p3")
+    assert (blocked.question, blocked.prompt) == ("Which?", "")
+
+
+def test_a_question_is_answered_by_the_next_text_begun_with_when_qwen_took_it(opened: QwenConversation) -> None:
+    questions = [{"question": "Which?", "options": [{"label": "left"}, {"label": "right"}]}, {"question": "When?"}]
+    request = asked("ask_user_question", questions=questions)
+    request["request"]["tool_use_id"] = "c1"
+    (blocked,) = only(read(opened, INIT, request), Blocked)
+    assert (blocked.question, blocked.prompt) == ("Which? (left | right)\nWhen?", "")
+    opened.hand((task("left, now", "m2"),), "")
+    (told,) = said(opened)
+    assert told["response"]["response"]["updatedInput"]["answers"] == {"0": "left, now", "1": "left, now"}
+    result = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "c1"}]}}
+    assert [fact.inputs for fact in only(read(opened, result, result), Read)] == [("m2",)]
 
 
 @pytest.mark.parametrize("line", [b"Debugger listening", b"\xff\xfe{", b'{"type":"assistant","mess', b"[" * 9999, b"3"])
