@@ -444,7 +444,7 @@ def test_a_question_ends_with_its_turn(opened: ClaudeConversation) -> None:
 
 
 def test_a_question_that_cannot_be_read_is_approved_or_denied_as_any_tool(opened: ClaudeConversation) -> None:
-    for number, questions in enumerate(({}, "Which?", [3], None)):
+    for number, questions in enumerate[object](({}, "Which?", [3], None)):
         (blocked,) = only(read(opened, asked("AskUserQuestion", f"p{number}", questions=questions)), Blocked)
         assert blocked.prompt == f"p{number}"
 
