@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 
 from supervisor.core.ledger import Report, Usage
 from supervisor.kinds import fields
+from supervisor.kinds.readable import readable
 
 #: gemini's own tools, in version 0.61.
 OWN = (
@@ -78,9 +79,12 @@ def failure(text: str) -> Failure:
         told = inner.get("error") if isinstance(inner, dict) else None
         if isinstance(told, dict) and isinstance(told.get("message"), str):
             status = told.get("code")
-            known = status if isinstance(status, int) and not isinstance(status, bool) else 0
-            name = told.get("status")
-            words = ": ".join(str(part) for part in (known or "", name or "", told["message"]) if part)
+            before = _STATUS.search(text[:begin])
+            known = (
+                status if isinstance(status, int) and not isinstance(status, bool) else int(before[1]) if before else 0
+            )
+            name = told.get("status") or told.get("type")
+            words = ": ".join(str(part) for part in (known or "", name or "", readable(told["message"])) if part)
             return Failure(fields.clip(words), known)
     found = _STATUS.search(text) if "API Error" in text else None
     return Failure(fields.clip(text.strip()), int(found[1]) if found else 0)

@@ -10,6 +10,7 @@ from supervisor.kinds import fields, opencode_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
 from supervisor.kinds.once import OnceConversation
+from supervisor.kinds.readable import readable
 
 _ABORTED = "MessageAbortedError"
 #: Why a step ended after which opencode asks the model again.
@@ -118,7 +119,7 @@ class OpencodeConversation(OnceConversation):
         else:
             self._error, self._status = failed.text, failed.status
             self._open.clear()  # a call that failed has no numbers to lose
-        return [*begun, *self._spoke(failed.text)]
+        return [*begun, *self._spoke(readable(failed.text))]
 
     # --- opencode's events
 
@@ -163,7 +164,7 @@ class OpencodeConversation(OnceConversation):
         status = fields.member(told, "status")
         if status.get("type") != "retry":
             return []
-        return self._spoke(f"retry {fields.whole(status, 'attempt')}: {fields.words(status, 'message')}")
+        return self._spoke(f"retry {fields.whole(status, 'attempt')}: {readable(fields.words(status, 'message'))}")
 
     def _idle(self, _told: Mapping[str, object]) -> list[Fact]:
         self._done = self._done or (self._main and self._turn)

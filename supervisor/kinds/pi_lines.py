@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from supervisor.core.ledger import Report, Usage
 from supervisor.kinds import fields
+from supervisor.kinds.readable import readable
 
 #: So many calls are looked at again when a conversation is resumed; each is booked once, and far more are known.
 REMEMBERED = 32
@@ -92,7 +93,7 @@ def told(said: Mapping[str, object]) -> str:
         case "auto_retry_start":
             delay = fields.whole(said, "delayMs") / 1000
             tried, most = fields.whole(said, "attempt"), fields.whole(said, "maxAttempts")
-            return f"retry {tried} of {most} in {delay:g}s: {fields.words(said, 'errorMessage')}"
+            return f"retry {tried} of {most} in {delay:g}s: {readable(fields.words(said, 'errorMessage'))}"
         case _:
             return f"extension failed: {fields.words(said, 'error')}"
 

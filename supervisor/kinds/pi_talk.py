@@ -207,10 +207,10 @@ class PiConversation:
             outcome = "aborted"
         elif error or self._stop == "error":
             outcome, error = "error", error or "the model call failed"
-        facts: list[Fact] = []
-        if outcome == "error" and (sort := limits.sort(error)) is not None:
-            facts.append(Limited(self._seat.agent, self._seat.run, sort, None, error))
-        facts.append(TurnEnded(self._seat.agent, self._seat.run, outcome, text=self._text, error=error))
+        sort, error = limits.met(error) if outcome == "error" else (None, error)
+        seat = self._seat
+        facts: list[Fact] = [Limited(seat.agent, seat.run, sort, None, error)] if sort is not None else []
+        facts.append(TurnEnded(seat.agent, seat.run, outcome, text=self._text, error=error))
         self._running = self._settled = self._cut = False
         self._stop = self._text = self._error = self._refused = ""
         return facts

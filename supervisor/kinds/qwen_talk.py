@@ -11,6 +11,7 @@ from supervisor.core.ledger import ZERO, Report, Usage
 from supervisor.kinds import claude_lines, fields, qwen_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
+from supervisor.kinds.readable import readable
 from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
 
 _UNNEEDED = (b'{"type":"user"', b'{"type":"stream_event"', b'{"type":"control_response"')
@@ -168,7 +169,7 @@ class QwenConversation:
             booked = self._book([Report("call", usage, id=name, epoch=epoch, model=model)])
         text = claude_lines.text(message)
         if qwen_lines.FAILED.match(text):
-            self._calling = False
+            self._calling, text = False, readable(text)
         elif said.get("parent_tool_use_id") is None:
             self._text = text or self._text
         return booked + self._spoke(claude_lines.uses(message) or text)
@@ -190,7 +191,7 @@ class QwenConversation:
                 [facts.Spent(self._seat.agent, self._seat.run, (), incomplete=1)] if self._calling else []
             )
             return booked + lost + self._end("aborted", "")
-        sort = qwen_lines.refused(error)
+        sort, error = qwen_lines.refused(error), readable(error)
         limit: list[Fact] = [facts.Limited(self._seat.agent, self._seat.run, sort, None, error)] if sort else []
         return booked + limit + self._end("error", error)
 
