@@ -147,7 +147,7 @@ class ClaudeConversation:
             case "permission_denied":
                 return self._spoke(f"{said.get('tool_name')}: {fields.words(said, 'message')}")
             case "compact_boundary":
-                return self._spoke("its conversation was compacted")
+                return self._book(self._books.compacted()) + self._spoke("its conversation was compacted")
             case _:
                 return []
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from supervisor.core.facts import Limit
-from supervisor.core.ledger import Usage
+from supervisor.core.ledger import ZERO, Report, Usage
 from supervisor.kinds import fields, limits
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.readable import readable
@@ -101,12 +101,13 @@ def _usage(told: Mapping[str, object], *keys: str) -> Usage:
     return Usage(entered - read - written, read, written, output, reasoning)
 
 
-def context(used: Mapping[str, object]) -> float | None:
-    """How full the window is, in percent; None where codex knows no window."""
-    window = used.get("modelContextWindow")
-    if not isinstance(window, int) or isinstance(window, bool) or window <= 0:
-        return None
-    return min(100.0, 100 * fields.whole(fields.member(used, "last"), "totalTokens") / window)
+def context(used: Mapping[str, object]) -> Report:
+    """How full the window is: the last call, output included; without a window where codex knows none."""
+    held = fields.whole(fields.member(used, "last"), "totalTokens")
+    window = 0 if used.get("modelContextWindow") is None else fields.whole(used, "modelContextWindow")
+    if not window:
+        return Report("call", ZERO, held=held)
+    return Report("call", ZERO, context=min(100.0, 100 * held / window), window=window, held=held)
 
 
 # --- errors and limits

@@ -56,6 +56,8 @@ def reports(stats: Mapping[str, object], name: str, calls: int) -> tuple[Report,
     used = [report for report in found if report.usage.tokens]
     if used:
         used[0] = evolve(used[0], usage=evolve(used[0].usage, calls=max(1, calls)))
+        # What the last of several calls held stands in no line.
+        used[-1] = evolve(used[-1], held=used[0].usage.tokens if calls == len(used) == 1 else -1)
     return tuple(used)
 
 

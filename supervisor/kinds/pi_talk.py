@@ -173,9 +173,6 @@ class PiConversation:
         self._text = text or self._text
         return facts + self._spoke(text)
 
-    def _show(self, said: dict[str, object]) -> list[Fact]:
-        return self._spoke(pi_lines.told(said))
-
     def _compaction_start(self, _said: dict[str, object]) -> list[Fact]:
         self._compacting = True
         return self._spoke("compacting its conversation")
@@ -248,6 +245,7 @@ class PiConversation:
         if command == "get_state" and not self._ready:
             self._ready = True
             session, model = fields.words(data, "sessionId"), pi_lines.model(data.get("model"))
+            self._books.window = pi_lines.window(data.get("model"))
             # A conversation that was killed before its first answer is not kept.
             fresh = data.get("messageCount") == 0
             if self._seat.resume and not fresh:
@@ -295,5 +293,5 @@ _READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] =
     "compaction_end": PiConversation._compaction_end,
     "agent_settled": PiConversation._agent_settled,
     "extension_ui_request": PiConversation._dialog,
-    **dict.fromkeys(_SHOWN, PiConversation._show),
+    **dict.fromkeys(_SHOWN, lambda talk, said: talk._spoke(pi_lines.told(said))),
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from attrs import evolve
+
 from supervisor.core import facts
 from supervisor.core.facts import Fact, Input, Outcome
 from supervisor.core.ledger import ZERO, Report, Usage
@@ -40,6 +42,8 @@ class QwenConversation:
         #: the session's total at the last result, None where it is not known; and what calls told since
         self._total: Usage | None = None if seat.resume else ZERO
         self._told = ZERO
+        #: how large the window is
+        self._size: int | None = None
 
     # --- what the host calls
 
@@ -117,8 +121,9 @@ class QwenConversation:
         if self._ready is None and name == FIRST:
             return self._opened(self._seat.session, "")
         if name == self._window and response.get("subtype") == "success":
-            percent = qwen_lines.context(claude_lines.member(response, "response"))
-            return self._book([Report("call", ZERO, context=percent)] if percent is not None else [])
+            full = qwen_lines.context(claude_lines.member(response, "response"))
+            self._size = full.window if full is not None else self._size
+            return self._book([full] if full is not None else [])
         return []
 
     def _opened(self, session: str, model: str) -> list[Fact]:
@@ -166,7 +171,10 @@ class QwenConversation:
             name, model = fields.words(message, "id"), fields.words(message, "model")
             # Of the same epoch as the totals, which hold it too.
             epoch = fields.words(said, "session_id")
-            booked = self._book([Report("call", usage, id=name, epoch=epoch, model=model)])
+            report = Report("call", usage, id=name, epoch=epoch, model=model)
+            if said.get("parent_tool_use_id") is None:
+                report = evolve(report, held=usage.tokens, window=self._size)
+            booked = self._book([report])
         text = claude_lines.text(message)
         if qwen_lines.FAILED.match(text):
             self._calling, text = False, readable(text)
