@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import asking, budgets, facts, parking, runs, talk, tree
+from supervisor.core import asking, budgets, facts, occupancy, parking, runs, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
@@ -155,9 +155,7 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
             continue  # what it says of itself is over
         if added.output:
             node.parks = 0  # a model answered
-        if report.context is not None and report.context >= 0:  # not a number is neither
-            node.context = report.context
-        node.window = report.window or node.window
+        occupancy.take(node, report)
         node.model = report.model or node.model
     if fact.incomplete > 0:
         _spend(project, node, Usage(incomplete=fact.incomplete))

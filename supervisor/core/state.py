@@ -127,8 +127,11 @@ class Node:
     rows: dict[Key, Usage] = Factory(dict)
     days: Rows = ()
     earlier: Usage = ZERO
+    #: how full its conversation's window is (percent), its size, what the last call held, and the table of that size
     context: float | None = None
     window: int | None = None
+    held: int | None = None
+    sized: str = ""
     lasted: float = 0.0
 
     @property

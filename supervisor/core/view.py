@@ -46,6 +46,19 @@ def accounts(node: Node) -> Plain:
     }
 
 
+def context(node: Node | None) -> Plain:
+    """How full the window of its conversation is, in percent; what it holds and has room for, in tokens; and who says
+    how large it is: `program`, or the table that does. None of it is known of who is out of view."""
+    if node is None:
+        return dict.fromkeys(("context_percent", "context_tokens", "context_window", "context_window_from"))
+    return {
+        "context_percent": None if node.context is None else round(node.context, 2),
+        "context_tokens": node.held,
+        "context_window": node.window,
+        "context_window_from": (node.sized or "program") if node.window is not None else None,
+    }
+
+
 def unseen(_node: Node) -> Plain:
     """The signs of life of an agent of which nobody sees any."""
     return {"ages": dict.fromkeys(("process", "turn", "progress", "line")), "silent": None}
@@ -82,8 +95,7 @@ def agent(project: Project, node: Node, now: float, signs: Signs = unseen) -> Pl
         "queued": len(node.inbox),
         "own": usage(node.own),
         "branch": usage(node.branch),
-        "context_percent": node.context,
-        "context_window": node.window,
+        **context(node),
         "grant": accounts(node),
         "last": node.last,
         "summary": node.summary,

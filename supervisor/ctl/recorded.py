@@ -123,7 +123,7 @@ def booked(kind: Kind, heard: list[Said], before: list[Said]) -> Recorded:
     from supervisor.runtime import pricing
 
     books = Recorded()
-    books.price = pricing.estimator(kind.name, lambda: books.model)
+    books.price = pricing.estimator(kind, lambda: books.model)
     for facts, _ in before:
         books.begin()
         books.before(facts)

@@ -104,7 +104,7 @@ def _cells(row: Row, screen: Screen, since: float, now: float) -> list[Cell]:
     state = text("state")
     dim = "dim" if state in {"gone", "stopped"} else ""
     limit, limit_style = _limit(agent)
-    context, context_style = _context(agent)
+    full, full_style = context(agent)
     elapsed = agent.get("elapsed")
     age = show_duration(int(elapsed) + since) if isinstance(elapsed, (int, float)) else ""
     return [
@@ -118,7 +118,7 @@ def _cells(row: Row, screen: Screen, since: float, now: float) -> list[Cell]:
         (show_count(tokens(agent, "own")), dim),
         (show_count(tokens(agent, "branch")), limit_style or ("" if children(agent) else "dim")),
         (limit, limit_style),
-        (context, context_style),
+        (full, full_style),
         _told(agent, state, screen, since, now, dim),
     ]
 
@@ -129,11 +129,13 @@ def _tasks(agent: Mapping[str, Any]) -> str:
     return f"{done}/{most}" if most else str(done)
 
 
-def _context(agent: Mapping[str, Any]) -> Cell:
+def context(agent: Mapping[str, Any]) -> Cell:
+    """How full its window is; marked where a table says how large that is."""
     percent = agent.get("context_percent")
     if not isinstance(percent, (int, float)):
         return "", ""
-    return f"{percent:.0f}%", "red" if percent >= _FULL else "yellow" if percent >= _WARN else ""
+    about = "" if agent.get("context_window_from") in (None, "program") else "~"
+    return f"{about}{percent:.0f}%", "red" if percent >= _FULL else "yellow" if percent >= _WARN else ""
 
 
 def _limit(agent: Mapping[str, Any]) -> Cell:

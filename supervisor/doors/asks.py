@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from supervisor.core import facts, requests, view
-from supervisor.core.refusals import Refusal, RefusedError, refuse
+from supervisor.core.refusals import Refusal, refuse
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
 from supervisor.doors import calls, wire
@@ -117,9 +117,9 @@ class Asks:
         nodes = [at for at in room.project.down(node) if not at.away or at is node]
         if params.get("plan"):
             return calls.plan(room, nodes)
-        answer = calls.asked(room, call.principal, request(node.id))
+        answer = room.desk.ask(call.principal, request(node.id))
         with room.desk.watch(node.id, lambda: node.away) as watch:
-            await answer.durable.wait()
+            await calls.told(answer)
             await calls.within(params, f"ending {node.name}", watch.wait)
         return {"agent": view.label(node), "ended": view.ended(nodes), "seq": answer.seq}
 
@@ -206,8 +206,7 @@ async def _present(room: Room, call: Call, request: requests.Fork) -> None:
     spec = next(fact.spec for fact in decided if isinstance(fact, facts.Born))
     missing = await aside(lambda: programs.missing(fleet, spec, room.project.path))
     if missing is not None:
-        room.desk.refuse(call.principal, call.verb, missing.refusal())
-        raise RefusedError(missing.refusal())
+        await calls.told(room.desk.refuse(call.principal, call.verb, missing.refusal()))
 
 
 _FORK = (

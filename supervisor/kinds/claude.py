@@ -26,6 +26,7 @@ class Claude:
     interruptible = True
     mark = b""
     once = False
+    tells: frozenset[str] = frozenset({"cost", "window"})
     env: tuple[str, ...] = (
         "ANTHROPIC_*", "CLAUDE_*", "AWS_*", "GOOGLE_*", "CLOUD_ML_REGION", "API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS",
         "BASH_MAX_TIMEOUT_MS", "MAX_THINKING_TOKENS", "MCP_*", "DISABLE_*", "ENABLE_*",

@@ -28,6 +28,7 @@ from supervisor.kinds.claude_lines import SYNTHETIC
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
 from supervisor.kinds.questions import Questions, wanted
+from supervisor.kinds.readable import readable
 from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
 
 #: Long lines that nobody needs: what a tool answered, what claude says back of ours.
@@ -150,7 +151,7 @@ class ClaudeConversation:
             case "permission_denied":
                 return self._spoke(f"{said.get('tool_name')}: {fields.words(said, 'message')}")
             case "compact_boundary":
-                return self._spoke("its conversation was compacted")
+                return self._book(self._books.compacted()) + self._spoke("its conversation was compacted")
             case _:
                 return []
 
@@ -192,6 +193,8 @@ class ClaudeConversation:
         aside = said.get("parent_tool_use_id") is not None
         facts = self._book(self._books.message(message, aside=aside))
         text = claude_lines.text(message)
+        if message.get("model") == SYNTHETIC:  # why a call failed
+            text = readable(text)
         if not aside:
             if message.get("model") != SYNTHETIC:
                 self._turn.text = text or self._turn.text
@@ -250,14 +253,14 @@ class ClaudeConversation:
         errors = said.get("errors")
         listed = "; ".join(str(one) for one in errors) if isinstance(errors, list) else ""
         error = fields.clip(final or listed or "the turn failed")
-        return facts + self._limit(said, error) + self._end("error", error)
+        return facts + self._limit(said, error) + self._end("error", readable(error))
 
     def _limit(self, said: dict[str, object], error: str) -> list[Fact]:
         sort = claude_lines.refused(said.get("api_error_status"), self._turn.failure, error)
         if sort is None:
             return []
         until = self._turn.until or claude_lines.until(error)
-        return [Limited(self._seat.agent, self._seat.run, sort, until, error)]
+        return [Limited(self._seat.agent, self._seat.run, sort, until, readable(error))]
 
     def _end(self, outcome: Outcome, error: str) -> list[Fact]:
         """The turn is over, unless a text is on its way that begins the next one at once."""

@@ -17,6 +17,7 @@ class Codex:
     interruptible = True
     mark = b""
     once = False
+    tells: frozenset[str] = frozenset({"window"})
     env: tuple[str, ...] = ("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*")
     credential: tuple[str, ...] = ("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY")
 

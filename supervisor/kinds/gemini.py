@@ -22,6 +22,7 @@ class Gemini:
     interruptible = True
     mark = b""
     once = True
+    tells: frozenset[str] = frozenset()
     env: tuple[str, ...] = ("GEMINI_*", "GOOGLE_*", "CLOUD_ML_REGION", "NODE_*")
     credential: tuple[str, ...] = (
         *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GEMINI_CLI_HOME"),

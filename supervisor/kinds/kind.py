@@ -128,6 +128,8 @@ class Kind(Protocol):
     mark: bytes
     #: the program does one task and ends (`KindSpec.once`)
     once: bool
+    #: what it says itself of each call, so that no table need be asked: `cost`, and `window`, how large its model's is
+    tells: frozenset[str]
     #: Names in the person's environment that the program needs of its own, such as keys and places; `*` at an end is
     #: any rest. A grant's `env` that names nothing of it takes it away.
     env: tuple[str, ...]

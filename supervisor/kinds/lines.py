@@ -14,6 +14,7 @@ class Lines:
     interruptible = True
     mark = b'"fleet"'
     once = False
+    tells: frozenset[str] = frozenset()
     env: tuple[str, ...] = ("*",)
     credential: tuple[str, ...] = ("FLEET_LOGIN",)
 

@@ -167,6 +167,8 @@ class LinesConversation:
             epoch=fields.words(said, "epoch", most=_WORD),
             model=fields.words(said, "model", most=_WORD),
             context=fields.number(said, "context", 100),
+            window=fields.whole(said, "context_window") or None,
+            held=fields.whole(said, "context_tokens") if "context_tokens" in said else None,
         )
         return [Spent(self._seat.agent, self._seat.run, (report,))]
 

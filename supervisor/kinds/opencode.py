@@ -25,6 +25,7 @@ class Opencode:
     interruptible = True
     mark = b""
     once = True
+    tells: frozenset[str] = frozenset({"cost"})
     env: tuple[str, ...] = ("OPENCODE_*", "*_API_KEY", "*_BASE_URL", "AWS_*", "GOOGLE_*", "AZURE_*", "CLOUDFLARE_*")
     credential: tuple[str, ...] = ("XDG_DATA_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "*_API_KEY")
 

@@ -16,6 +16,7 @@ class Pi:
     interruptible = True
     mark = b""
     once = False
+    tells: frozenset[str] = frozenset({"cost", "window"})
     env: tuple[str, ...] = ("PI_*", "*_API_KEY", "*_BASE_URL")
     credential: tuple[str, ...] = ("PI_CODING_AGENT_DIR", "*_API_KEY")
 

@@ -16,6 +16,7 @@ class Qwen:
     interruptible = True
     mark = b""
     once = False
+    tells: frozenset[str] = frozenset({"window"})
     env: tuple[str, ...] = (
         "QWEN_*", "OPENAI_*", "DASHSCOPE_*", "BAILIAN_*", "ANTHROPIC_*", "GEMINI_*", "GOOGLE_*", "*_API_KEY",
     )  # fmt: skip

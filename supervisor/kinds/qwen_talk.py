@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from attrs import evolve
+
 from supervisor.core import facts
 from supervisor.core.facts import Fact, Input, Outcome
 from supervisor.core.ledger import ZERO, Report, Usage
@@ -12,6 +14,7 @@ from supervisor.kinds import claude_lines, fields, qwen_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
 from supervisor.kinds.questions import Questions, wanted
+from supervisor.kinds.readable import readable
 from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
 
 _UNNEEDED = (b'{"type":"user"', b'{"type":"stream_event"', b'{"type":"control_response"')
@@ -42,6 +45,8 @@ class QwenConversation:
         #: the session's total at the last result, None where it is not known; and what calls told since
         self._total: Usage | None = None if seat.resume else ZERO
         self._told = ZERO
+        #: how large the window is
+        self._size: int | None = None
 
     # --- what the host calls
 
@@ -121,8 +126,9 @@ class QwenConversation:
         if self._ready is None and name == FIRST:
             return self._opened(self._seat.session, "")
         if name == self._window and response.get("subtype") == "success":
-            percent = qwen_lines.context(claude_lines.member(response, "response"))
-            return self._book([Report("call", ZERO, context=percent)] if percent is not None else [])
+            full = qwen_lines.context(claude_lines.member(response, "response"))
+            self._size = full.window if full is not None else self._size
+            return self._book([full] if full is not None else [])
         return []
 
     def _opened(self, session: str, model: str) -> list[Fact]:
@@ -172,10 +178,13 @@ class QwenConversation:
             name, model = fields.words(message, "id"), fields.words(message, "model")
             # Of the same epoch as the totals, which hold it too.
             epoch = fields.words(said, "session_id")
-            booked = self._book([Report("call", usage, id=name, epoch=epoch, model=model)])
+            report = Report("call", usage, id=name, epoch=epoch, model=model)
+            if said.get("parent_tool_use_id") is None:
+                report = evolve(report, held=usage.tokens, window=self._size)
+            booked = self._book([report])
         text = claude_lines.text(message)
         if qwen_lines.FAILED.match(text):
-            self._calling = False
+            self._calling, text = False, readable(text)
         elif said.get("parent_tool_use_id") is None:
             self._text = text or self._text
         return booked + self._spoke(claude_lines.uses(message) or text)
@@ -197,7 +206,7 @@ class QwenConversation:
                 [facts.Spent(self._seat.agent, self._seat.run, (), incomplete=1)] if self._calling else []
             )
             return booked + lost + self._end("aborted", "")
-        sort = qwen_lines.refused(error)
+        sort, error = qwen_lines.refused(error), readable(error)
         limit: list[Fact] = [facts.Limited(self._seat.agent, self._seat.run, sort, None, error)] if sort else []
         return booked + limit + self._end("error", error)
 

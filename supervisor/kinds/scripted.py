@@ -20,6 +20,7 @@ class Scripted:
     interruptible = True
     mark = b'"fleet"'
     once = False
+    tells: frozenset[str] = frozenset()
     env: tuple[str, ...] = ("*",)
     credential: tuple[str, ...] = ("FLEET_LOGIN",)
 

@@ -39,7 +39,8 @@ REMEMBERED = 1000
 
 @define
 class Answer:
-    """What a request came to. `facts` and `seq` are final once `durable` is set; a refusal is final at once."""
+    """What a request came to, be it a refusal. It may be told once `durable` is set: `facts` and `seq` are final then,
+    and a refusal is on record."""
 
     refusal: Refusal | None = None
     facts: tuple[Fact, ...] = ()
@@ -145,9 +146,9 @@ class Desk:
         taken = take(self.project, list(facts), Moment.of(self.project, stamp))
         return self._record("fleet", taken, stamp.at)
 
-    def refuse(self, by: Principal, verb: str, refusal: Refusal) -> None:
+    def refuse(self, by: Principal, verb: str, refusal: Refusal) -> Answer:
         """Put a refusal of a door on record."""
-        self._refuse(str(by), verb, refusal)
+        return self._refuse(str(by), verb, refusal)
 
     def _instance(self, by: Principal | None) -> str:
         """Whose forks are counted together: those of a whole instance, so that a chain of agents that each fork one is
@@ -167,9 +168,9 @@ class Desk:
 
     def _refuse(self, by: str, verb: str, refusal: Refusal) -> Answer:
         fact = self._refusals.take(by, verb, refusal)
-        if fact is not None:
-            self._record(by, take(self.project, [fact], Moment.of(self.project, self._stamp())), time.time())
-        return Answer(refusal=refusal)
+        moment = Moment.of(self.project, self._stamp())
+        taken = take(self.project, [fact], moment) if fact is not None else []
+        return Answer(refusal, durable=self._record(by, taken, moment.stamp.at).durable)
 
     def _too_much(self, by: Principal) -> Refusal | None:
         """An agent that changes things in a loop would fill the disk, one small change at a time."""

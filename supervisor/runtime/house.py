@@ -207,7 +207,7 @@ class House:
             node.id,
             later,
             lambda what: self.fault(where, what),
-            pricing.estimator(made.kind.protocol, lambda: node.model),
+            pricing.estimator(made.program, lambda: node.model),
             zone(made.environment.get("TZ", "")),
         )
         return Run(

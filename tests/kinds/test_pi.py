@@ -321,24 +321,24 @@ def test_a_text_that_answers_nothing_is_a_text(opened: PiConversation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "sort"),
+    ("error", "sort", "shown"),
     [
-        ('429: {"message":"slow down"}', "rate"),
-        ('429: {"code":"insufficient_quota"}', "quota"),
-        ('401: {"message":"bad key"}', "auth"),
-        ("529 overloaded_error", "overload"),
-        ("You have hit your ChatGPT usage limit (plus plan). Try again in ~20 min.", "quota"),
-        ("500: too many requests in the message, but a server's own failure", None),
-        ('400: {"message":"rate limit is no word of a bad request"}', None),
-        ("the tool failed", None),
+        ('429: {"message":"slow down"}', "rate", "429: slow down"),
+        ('429: {"code":"insufficient_quota"}', "quota", "429: insufficient_quota"),
+        ('401: {"message":"bad key"}', "auth", "401: bad key"),
+        ("529 overloaded_error", "overload", ""),
+        ("You have hit your ChatGPT usage limit (plus plan). Try again in ~20 min.", "quota", ""),
+        ("500: too many requests in the message, but a server's own failure", None, ""),
+        ('400: {"message":"rate limit is no word of a bad request"}', None, ""),
+        ("the tool failed", None, ""),
     ],
 )
-def test_a_limit_is_told_when_pi_has_given_up(opened: PiConversation, error: str, sort: str | None) -> None:
+def test_a_limit_is_told_when_pi_has_given_up(opened: PiConversation, error: str, sort: str | None, shown: str) -> None:
     facts = opened.read(START) + opened.read(message("", stopReason="error", errorMessage=error, usage={}))
     assert not only(facts, Limited)
     facts = opened.read(SETTLED)
     assert [(fact.sort, fact.until, fact.text) for fact in only(facts, Limited)] == (
-        [(sort, None, error)] if sort else []
+        [(sort, None, shown or error)] if sort else []
     )
     assert only(facts, TurnEnded)[0].outcome == "error"
 
