@@ -24,10 +24,27 @@ def bring(errand: Errand) -> int:
     file = os.path.realpath(_file(errand))
     errand.asked.project = ""  # the file says it
     params = {**errand.params, "file": file, "content": content(file), "path": errand.place.environ.get("PATH", "")}
-    client, began = _client(errand, start=verb == "up")
-    result = errand.ask(params, client)
+    began, result = _handed(errand, params, start=verb == "up")
     same = "the content accepted before: its agents run again" if began else "nothing changed"
     return errand.answer(result, [*began, *_receipt(errand, verb, result or {}, file, same)])
+
+
+def _handed(errand: Errand, params: Mapping[str, Any], *, start: bool) -> tuple[Iterable[str], Any]:
+    """What is to be said of a daemon that had to be started, and the answer. One that is leaving takes nothing more:
+    what is brought up is for the next one."""
+    from supervisor.ctl.leaving import Watch
+
+    client, began = _client(errand, start=start)
+    with Watch(client) as watch:
+        try:
+            return began, errand.ask(params, client)
+        except Failure as failure:
+            refused = failure.shape.get("refused")
+            if not start or not isinstance(refused, dict) or refused.get("code") != "down":
+                raise
+        watch.gone(errand)
+    client, began = _client(errand, start=start)
+    return began, errand.ask(params, client)
 
 
 def _file(errand: Errand) -> str:

@@ -187,7 +187,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("save", "the live tree's agents as the content of a file that `up` accepts", "supervisorctl save fleet.toml", (
         Param("file", "path", "the file to write; an existing one is kept", positional=True, required=True),
     )),
-    Verb("shutdown", "stop the daemon; what is wanted runs again at its next start",
+    Verb("shutdown", "stop the daemon, and wait until it has left; what is wanted runs again at its next start",
          "supervisorctl shutdown", (_PLAN,), waits=True, whole=True),
 )  # fmt: skip
 
