@@ -252,14 +252,15 @@ class ClaudeConversation:
 
     def _end(self, outcome: Outcome, error: str) -> list[Fact]:
         """The turn is over, unless a text is on its way that begins the next one at once."""
+        back: list[Fact] = [Withdrawn(self._seat.agent, self._seat.run, prompt) for prompt in self._asked]
+        self._asked.clear()  # claude may say so of each, or not
         if self._sent:
             self._turn.over = outcome, error
-            return []
+            return back
         turn, self._turn, self._running = self._turn, Turn(), False
-        self._asked.clear()
         if turn.dropped:
             error = error or f"{turn.dropped} queued texts were dropped unread"
-        return [TurnEnded(self._seat.agent, self._seat.run, outcome, text=turn.text, error=error)]
+        return [*back, TurnEnded(self._seat.agent, self._seat.run, outcome, text=turn.text, error=error)]
 
     def _lost(self) -> list[Fact]:
         """No result will tell of the calls of this turn."""

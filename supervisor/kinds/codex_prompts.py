@@ -87,14 +87,31 @@ class Prompts:
         return {"id": one.number, "result": {"answers": answers}}
 
     def resolved(self, number: object) -> list[Fact]:
-        """codex waits for this one no more: it took a text as the answer, or nobody needs to approve it."""
+        """codex waits for this one no more: it took a text as the answer, or nobody needs to answer it."""
         seat = self._seat
         taken = tuple(name for one in self._told if one.number == number for name in one.inputs)
         self._told = [one for one in self._told if one.number != number]
         gone = [name for name, one in self._open.items() if one.number == number]
-        approvals = [name for name in gone if self._open.pop(name).method != _QUESTION]
-        back: list[Fact] = [Withdrawn(seat.agent, seat.run, name) for name in approvals]
+        back = [self._back(name) for name in gone]
         return [*([Read(seat.agent, seat.run, taken)] if taken else []), *back]
+
+    def over(self, thread: str, say: Callable[[Mapping[str, object]], None], *, ended: bool) -> list[Fact]:
+        """A turn of this thread is over, and what it asked with it: codex may say so of each only later. When the
+        agent's own turn has `ended` nothing that others ask can be answered either: it is denied, so that no agent of
+        codex's waits for ever."""
+        mine = [name for name, one in self._open.items() if one.params.get("threadId", thread) == thread]
+        others = [name for name in self._open if name not in mine] if ended else []
+        for one in map(self._open.__getitem__, others):
+            no: dict[str, object] = {"answers": {}}
+            say(
+                {"id": one.number, "result": no if one.method == _QUESTION else _ANSWERS[one.method](one.params, False)}
+            )
+        return [self._back(name) for name in (*mine, *others)]
+
+    def _back(self, name: str) -> Fact:
+        """Nobody needs to answer it any more. A question has no name."""
+        asks = self._open.pop(name).method == _QUESTION
+        return Withdrawn(self._seat.agent, self._seat.run, "" if asks else name)
 
 
 def _questions(params: Mapping[str, object]) -> list[Mapping[str, object]]:

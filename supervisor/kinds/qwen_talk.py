@@ -224,17 +224,18 @@ class QwenConversation:
     def _end(self, outcome: Outcome, error: str) -> list[Fact]:
         """The turn is over, unless a text waits that begins the next one at once."""
         self._calling = False
+        back: list[Fact] = [facts.Withdrawn(self._seat.agent, self._seat.run, prompt) for prompt in self._asked]
+        self._asked.clear()  # qwen may say so of each, or not
         if not self._sent and self._held:
             self._send(*self._held.pop(0))
         if self._sent:
-            return []
+            return back
         if self._running:
             self._window = self._outbox.control("get_context_usage")
         text, error = self._text, error or self._dropped
         self._running = self._cut = False
         self._text = self._dropped = ""
-        self._asked.clear()
-        return [facts.TurnEnded(self._seat.agent, self._seat.run, outcome, text=text, error=error)]
+        return [*back, facts.TurnEnded(self._seat.agent, self._seat.run, outcome, text=text, error=error)]
 
     def _book(self, reports: list[Report]) -> list[Fact]:
         return [facts.Spent(self._seat.agent, self._seat.run, tuple(reports))] if reports else []
