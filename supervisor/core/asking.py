@@ -32,7 +32,9 @@ def blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
 
 
 def over(_project: Project, node: Node, fact: facts.Answered | facts.Withdrawn) -> None:
-    """One prompt less."""
+    """One prompt less; without a name it is the question that a text would have answered."""
+    if not fact.prompt and node.asks:
+        node.asks, node.waiting_on = False, node.waiting_on if node.prompts else ""
     if node.prompts.pop(fact.prompt, None) is not None and not node.prompts and not node.asks:
         node.waiting_on = ""
 

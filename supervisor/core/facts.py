@@ -344,7 +344,8 @@ class Answered:
 
 @frozen
 class Withdrawn:
-    """Nobody needs to answer this prompt any more: the program takes it back, or its turn is over."""
+    """Nobody needs to answer this prompt any more, or with "" the question that a text would answer: the program takes
+    it back, or its turn is over."""
 
     agent: str
     run: int

@@ -61,7 +61,7 @@ def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
 def blocks(message: Mapping[str, object]) -> list[dict[str, object]]:
     """The parts of a message's content that are objects."""
     content = message.get("content")
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return fields.listed(content)
 
 
 def text(message: Mapping[str, object]) -> str:

@@ -97,7 +97,7 @@ class _Acp(acp.AcpRecord):
         meta = result.get("_meta")
         quota = meta.get("quota") if isinstance(meta, dict) else None
         told = quota.get("model_usage") if isinstance(quota, dict) else None
-        found = [_quota(each, name) for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+        found = [_quota(each, name) for each in fields.listed(told)]
         if found and self._turn:
             found[0] = evolve(found[0], usage=evolve(found[0].usage, calls=self._calls))
         return tuple(found)

@@ -82,6 +82,8 @@ def _answer(dialog: Dialog, **more: object) -> dict[str, object]:
     return {"type": "extension_ui_response", "id": dialog.name, **more}
 
 
-def cancelled(dialog: Dialog) -> dict[str, object]:
-    """The answer to one that nobody answers."""
-    return _answer(dialog, cancelled=True)
+def cancel(waiting: dict[str, Dialog], *, questions: bool) -> list[dict[str, object]]:
+    """Nobody answers what waits any more: the answers that say so. Without `questions` those stay that a text answers,
+    which may come after the turn."""
+    taken = [dialog for dialog in waiting.values() if questions or dialog.prompt]
+    return [_answer(waiting.pop(dialog.name), cancelled=True) for dialog in taken]

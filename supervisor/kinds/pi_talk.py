@@ -95,9 +95,7 @@ class PiConversation:
 
     def interrupt(self) -> None:
         """An abort alone would go on with what is queued."""
-        for dialog in self._dialogs.values():
-            self._say(pi_dialogs.cancelled(dialog))
-        self._dialogs.clear()
+        self._say(*pi_dialogs.cancel(self._dialogs, questions=True))
         if self._running or self._sent:
             self._cut = True
             self._command("clear_queue")
@@ -128,8 +126,8 @@ class PiConversation:
 
     # --- what is said to pi
 
-    def _say(self, command: Mapping[str, object]) -> None:
-        self._queue.append(json.dumps(command).encode() + b"\n")
+    def _say(self, *commands: Mapping[str, object]) -> None:
+        self._queue += [json.dumps(command).encode() + b"\n" for command in commands]
 
     def _command(self, kind: str, **more: str) -> str:
         self._number += 1
@@ -198,6 +196,7 @@ class PiConversation:
         if self._sent or self._held or (self._running and not self._settled):
             return []
         self._command("get_session_stats")
+        self._say(*pi_dialogs.cancel(self._dialogs, questions=False))
         outcome: Outcome = "ok"
         error = self._refused or self._error
         if self._stop == "aborted":

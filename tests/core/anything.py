@@ -235,6 +235,7 @@ _OBSERVED: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Blocked(one, run, "person", "May I?", "p1"),
     lambda one, run: facts.Blocked(one, run, "person", "Really?", "p2"),
     lambda one, run: facts.Withdrawn(one, run, "p1"),
+    lambda one, run: facts.Withdrawn(one, run, ""),
     lambda one, run: facts.Garbled(one, run, 1, 9, "odd"),
     lambda one, run: facts.Exited(one, run, 0, None, 0.2),
     lambda one, run: facts.Exited(one, run, 3, None, 700.0),

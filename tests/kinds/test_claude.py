@@ -449,6 +449,20 @@ def test_a_question_that_cannot_be_read_is_approved_or_denied_as_any_tool(opened
         assert blocked.prompt == f"p{number}"
 
 
+def test_the_end_of_a_turn_takes_its_questions_back_though_the_next_one_begins_at_once(
+    opened: ClaudeConversation,
+) -> None:
+    opened.hand((task("Go."),), "")
+    read(opened, INIT, asked("Bash"))
+    opened.hand((task("More.", "m2"),), "")
+    said(opened)
+    facts = read(opened, result(terminal_reason="aborted_tools"))
+    assert only(facts, Withdrawn) == [Withdrawn("a7", 3, "p1")]
+    assert not only(facts, TurnEnded)
+    opened.answer("p1", allow=True)
+    assert said(opened) == []
+
+
 def test_what_is_not_granted_is_refused_without_asking_anybody() -> None:
     bound = CLAUDE.converse(seat(tools=("read", "mcp__notes__*")))
     facts = read(bound, asked("mcp__other__ping"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, TurnEnded, TurnStarted
+from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, TurnEnded, TurnStarted, Withdrawn
 from supervisor.core.ledger import Meter
 from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds import qwen_lines
@@ -259,6 +259,20 @@ def test_without_a_grant_of_tools_a_question_is_a_persons_to_answer(opened: Qwen
     ]
     opened.answer("p1", allow=True)
     assert said(opened)[0]["response"]["response"]["behavior"] == "allow"
+    opened.answer("p1", allow=True)
+    assert said(opened) == []
+
+
+def test_the_end_of_a_turn_takes_its_questions_back_though_the_next_one_begins_at_once(
+    opened: QwenConversation,
+) -> None:
+    hand(opened, "Go.")
+    read(opened, INIT, asked("edit"))
+    hand(opened, "More.", "m2")
+    facts = read(opened, failed("Operation cancelled."))
+    assert only(facts, Withdrawn) == [Withdrawn("a7", 3, "p1")]
+    assert not only(facts, TurnEnded)
+    said(opened)
     opened.answer("p1", allow=True)
     assert said(opened) == []
 

@@ -45,6 +45,9 @@ def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Momen
     exited = fact if isinstance(fact, Exited) else None
     if node.talk.once and exited is not None and served(node, exited):
         return [*task.over(node, exited), stand.again(project, node)]
+    if node.talk.once and exited is not None and node.cut and not node.talk.silent:
+        # We ended it to cut its turn: what it had not begun with waits, and it has not failed.
+        return [*task.cut(node), stand.again(project, node)]
     over = task.over(node, fact) if node.talk.once else task.cut(node, exited)
     limit = node.spec.max_tasks
     if over and limit is not None and node.tasks + 1 >= limit:
