@@ -329,6 +329,8 @@ class Blocked:
     on: str
     question: str = ""
     prompt: str = ""
+    #: how long the program waits (seconds) before it goes on without an answer; 0 is for ever
+    lasts: float = 0.0
 
 
 @frozen

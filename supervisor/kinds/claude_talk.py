@@ -105,7 +105,7 @@ class ClaudeConversation:
         if self._running or self._sent:
             self._outbox.control("interrupt", cancel_queued=True)
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         self._prompts.answer(prompt, allow=allow, text=text)
 
     def close(self) -> None:

@@ -105,12 +105,13 @@ class PiConversation:
     def finished(self) -> bool:
         return False
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         """A dialog of an extension, by its id. It takes no reason: that joins the turn as a text."""
-        if (dialog := self._dialogs.get(prompt)) is not None and dialog.prompt:
-            del self._dialogs[prompt]
+        dialog = pi_dialogs.named(self._dialogs, prompt, text if allow is None else "")
+        if dialog is not None:
+            del self._dialogs[dialog.name]
             self._say(pi_dialogs.decided(dialog, allow=allow))
-            if text:
+            if text and allow is not None:
                 self._prompt(text, [])
 
     def close(self) -> None:
@@ -216,8 +217,8 @@ class PiConversation:
         if dialog is None:
             return self._spoke(pi_dialogs.shown(said)) if said.get("method") == "notify" else []
         self._dialogs[dialog.name] = dialog
-        question, prompt = dialog.question, dialog.prompt
-        return [Blocked(self._seat.agent, self._seat.run, on="person", question=question, prompt=prompt)]
+        seat = self._seat
+        return [Blocked(seat.agent, seat.run, "person", dialog.question, dialog.prompt, dialog.lasts)]
 
     def _session(self, said: dict[str, object]) -> list[Fact]:
         """The head of what `pi --mode json` prints, which answers no command."""

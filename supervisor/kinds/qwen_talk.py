@@ -19,8 +19,8 @@ from supervisor.kinds.stream_prompts import Prompts
 
 _UNNEEDED = (b'{"type":"user"', b'{"type":"stream_event"', b'{"type":"control_response"')
 _RESULT = b'{"type":"result"'
-#: How long qwen waits for a person's answer before it takes it for a no, in milliseconds: the longest that it allows.
-_PATIENCE = 600_000
+#: How long qwen waits for a person's answer before it takes it for a no, in seconds: the longest that it allows.
+_PATIENCE = 600
 _QUESTION = "ask_user_question"
 _CANCELLED = "Operation cancelled."
 
@@ -34,7 +34,7 @@ class QwenConversation:
         #: the texts of the next turn, which qwen has; and what waits for the turn's end here
         self._sent: list[str] = []
         self._held: list[tuple[tuple[Input, ...], str]] = []
-        self._prompts = Prompts(seat, self._outbox, _QUESTION, lambda at, _question: str(at))
+        self._prompts = Prompts(seat, self._outbox, _QUESTION, lambda at, _question: str(at), _PATIENCE)
         self._results: set[str] = set()
         self._ready: tuple[str, str] | None = None
         self._running = self._cut = self._foreign = False
@@ -60,7 +60,7 @@ class QwenConversation:
 
     def open(self) -> list[Fact]:
         """Without this request qwen passes over every interruption."""
-        self._outbox.control("initialize", timeout={"canUseTool": _PATIENCE})
+        self._outbox.control("initialize", timeout={"canUseTool": _PATIENCE * 1000})
         return []
 
     def read(self, line: bytes) -> list[Fact]:
@@ -95,7 +95,7 @@ class QwenConversation:
         self._cut = True
         self._outbox.control("interrupt")
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         self._prompts.answer(prompt, allow=allow, text=text)
 
     def close(self) -> None:

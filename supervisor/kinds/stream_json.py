@@ -17,6 +17,7 @@ FIRST = "fleet-1"
 #: Why a tool is refused.
 NOT_GRANTED = "This tool is not in your grant."
 DENIED = "A person has denied this."
+UNANSWERED = "Nobody has answered in time."
 
 
 class Outbox:

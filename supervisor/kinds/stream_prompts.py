@@ -9,18 +9,21 @@ from collections.abc import Callable, Mapping
 from supervisor.core.facts import Blocked, Fact, Input, Read, Withdrawn
 from supervisor.kinds import claude_lines, fields
 from supervisor.kinds.kind import Seat
-from supervisor.kinds.stream_json import DENIED, Outbox
+from supervisor.kinds.stream_json import DENIED, UNANSWERED, Outbox
 
 
 class Prompts:
     """Those of one run that are open, by the id of their request. `tool` is the program's own for asking; `key` names
-    the answer to the question at a place."""
+    the answer to the question at a place; the program waits `lasts` seconds for an answer, for ever if it is 0."""
 
-    def __init__(self, seat: Seat, outbox: Outbox, tool: str, key: Callable[[int, str], str]) -> None:
+    def __init__(
+        self, seat: Seat, outbox: Outbox, tool: str, key: Callable[[int, str], str], lasts: float = 0.0
+    ) -> None:
         self._seat = seat
         self._outbox = outbox
         self._tool = tool
         self._key = key
+        self._lasts = lasts
         self._tools: dict[str, Mapping[str, object]] = {}
         self._questions: dict[str, Mapping[str, object]] = {}
         #: texts that answered a question, by the id of the call that asked it
@@ -30,13 +33,20 @@ class Prompts:
         """The person is asked. A question that cannot be read is approved or denied as any tool."""
         asks = fields.words(request, "tool_name") == self._tool and bool(_questions(request))
         (self._questions if asks else self._tools)[prompt] = request
-        named = "" if asks else prompt
-        return [Blocked(self._seat.agent, self._seat.run, on="person", question=wanted(request), prompt=named)]
+        named, seat = "" if asks else prompt, self._seat
+        return [Blocked(seat.agent, seat.run, "person", wanted(request), named, self._lasts)]
 
-    def answer(self, prompt: str, *, allow: bool, text: str) -> None:
-        """A tool is approved or denied, once."""
-        request = self._tools.pop(prompt, None)
+    def answer(self, prompt: str, *, allow: bool | None, text: str) -> None:
+        """A tool is approved or denied, once; so is a question that nobody has answered in time."""
+        if allow is None:
+            known = ((name, each) for name, each in self._questions.items() if not prompt and wanted(each) == text)
+            prompt, request = next(known, (prompt, self._tools.get(prompt)))
+            text = UNANSWERED
+        else:
+            request = self._tools.get(prompt)
         if request is not None:
+            self._tools.pop(prompt, None)
+            self._questions.pop(prompt, None)
             self._outbox.permit(prompt, request, "" if allow else text or DENIED)
 
     def tell(self, inputs: tuple[Input, ...]) -> bool:

@@ -277,6 +277,17 @@ def test_the_end_of_a_turn_takes_its_questions_back_though_the_next_one_begins_a
     assert said(opened) == []
 
 
+def test_what_nobody_answers_in_qwens_time_is_denied_and_cannot_be_answered(opened: QwenConversation) -> None:
+    read(opened, INIT, asked("edit", "p1"), asked("ask_user_question", "p2", questions=[{"question": "Which?"}]))
+    opened.answer("p1", allow=None, text="edit:")
+    opened.answer("", allow=None, text="Which?")
+    for told in said(opened):
+        assert told["response"]["response"] == {"behavior": "deny", "message": "Nobody has answered in time."}
+    opened.answer("p1", allow=True)
+    opened.answer("", allow=None, text="Which?")
+    assert said(opened) == []
+
+
 def test_with_a_grant_of_tools_nobody_is_asked() -> None:
     bound = QWEN.converse(seat(tools=("bash", "qwen:ask_user_question")))
     assert not only(read(bound, asked("run_shell_command"), asked("edit", "p2")), Blocked)
@@ -292,7 +303,7 @@ def test_a_question_is_answered_by_the_next_text_begun_with_when_qwen_took_it(op
     request = asked("ask_user_question", questions=questions)
     request["request"]["tool_use_id"] = "c1"
     (blocked,) = only(read(opened, INIT, request), Blocked)
-    assert (blocked.question, blocked.prompt) == ("Which? (left | right)\nWhen?", "")
+    assert (blocked.question, blocked.prompt, blocked.lasts) == ("Which? (left | right)\nWhen?", "", 600)
     opened.hand((task("left, now", "m2"),), "")
     (told,) = said(opened)
     assert told["response"]["response"]["updatedInput"]["answers"] == {"0": "left, now", "1": "left, now"}
