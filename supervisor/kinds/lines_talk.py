@@ -105,7 +105,8 @@ class LinesConversation:
     def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         if prompt in self._prompts:
             self._prompts.discard(prompt)
-            self._say({"fleet": "answer", "prompt": prompt, "allow": bool(allow), "text": "" if allow is None else text})
+            why = "" if allow is None else text
+            self._say({"fleet": "answer", "prompt": prompt, "allow": bool(allow), "text": why})
 
     def close(self) -> None:
         """The end of its stdin is the polite word to stop; there is no other."""
