@@ -64,7 +64,7 @@ def test_what_the_program_says_in_percent_is_believed(play: Play) -> None:
     assert context(node)["context_percent"] == 12.0
 
 
-def test_two_reports_in_one_line_of_the_journal_keep_what_was_said_last(play: Play) -> None:
+def test_two_reports_in_one_line_of_the_journal_keep_what_was_said_last() -> None:
     first = Report("total", ZERO, held=5, window=10, sized="t")
     assert joined(first, Report("total", ZERO)) == first
     assert joined(first, Report("total", ZERO, held=7)) == Report("total", ZERO, held=7, window=10, sized="t")
