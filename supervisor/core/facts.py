@@ -401,10 +401,12 @@ class Tripped:
 
 @frozen
 class Mended:
-    """The login takes more again, or nothing is known against it any more."""
+    """The login takes more again, or nothing is known against it any more. Those who wait for it come back so many
+    seconds `after` that: others do before."""
 
     credential: str
     elsewhere: bool = False
+    after: float = 0.0
 
 
 @frozen

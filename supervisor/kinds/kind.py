@@ -37,6 +37,15 @@ class Reopening:
 
 
 @frozen
+class Account:
+    """Where a program keeps whose account it uses: the first of `files` that can be (`$NAME/…` where that variable is
+    set, `~/…`), and what in it tells one account from another. That may be a secret: nobody keeps it."""
+
+    files: tuple[str, ...]
+    pattern: bytes
+
+
+@frozen
 class Seat:
     """Who a run is, for its program: what `whoami` answers, as plain values, and where its conversation is kept.
 
@@ -136,6 +145,10 @@ class Kind(Protocol):
     env: tuple[str, ...]
     #: Those of `env` whose values tell one login from another.
     credential: tuple[str, ...]
+    #: where it keeps whose account that is; None where no file tells
+    account: Account | None
+    #: it has a login for each provider, which a model's name begins with: `provider/model`
+    by_provider: bool
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         """argv and environment of a run."""

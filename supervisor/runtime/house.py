@@ -10,7 +10,7 @@ import trio
 from supervisor.core import facts, view, words
 from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
-from supervisor.core.state import Node
+from supervisor.core.state import Node, Project
 from supervisor.runtime import points, pricing, seating
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
@@ -73,6 +73,11 @@ class House:
         self.runs = runs
         self._tools = tools
         self._nursery = nursery
+
+    @property
+    def project(self) -> Project:
+        """Its state."""
+        return self.desk.project
 
     # --- acts
 
