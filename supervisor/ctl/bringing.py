@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from supervisor.ctl.outcome import BAD_CONFIG, NO_DAEMON, REFUSED, USAGE, Failure
+from supervisor.doors.wire import LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
     from supervisor.ctl.call import Client
     from supervisor.ctl.errand import Errand
 
-#: A request is one line of at most 1 MiB; escaped, a file needs at most six times its size.
-_LARGEST = 150_000
+#: What a file may take in a request, which is one line of ASCII; the rest is for PATH and where one stands.
+_LARGEST = LIMIT - (1 << 16)
 
 
 def bring(errand: Errand) -> int:
@@ -70,13 +72,20 @@ def content(file: str) -> str:
             raw = source.read(_LARGEST + 1)
     except OSError as error:
         raise Failure(BAD_CONFIG, f"{file} cannot be read: {error.strerror}") from None
-    if len(raw) > _LARGEST:
-        raise Failure(BAD_CONFIG, f"{file} is larger than {_LARGEST} bytes")
     try:
-        return raw.decode()
+        text = raw.decode()
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise Failure(BAD_CONFIG, f"{file}:{line}: not UTF-8", "TOML is UTF-8: save the file as that") from None
+        if len(raw) <= _LARGEST:
+            line = raw.count(b"\n", 0, error.start) + 1
+            raise Failure(BAD_CONFIG, f"{file}:{line}: not UTF-8", "TOML is UTF-8: save the file as that") from None
+        text = raw.decode(errors="replace")
+    if len(json.dumps(text)) > _LARGEST:
+        words = f"{file} is larger than one request: at most {_LARGEST} bytes, 6 for a letter that is not ASCII"
+        raise Failure(BAD_CONFIG, words, 'a long text can lie in a file of its own: instructions = "FILE"')
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise Failure(BAD_CONFIG, f"{file}:{line}: a NUL character", "TOML is text: take it out")
+    return text
 
 
 def _client(errand: Errand, *, start: bool) -> tuple[Client, Iterable[str]]:

@@ -55,7 +55,7 @@ def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
         ("daemon", f"{errand.word(answer.get('version'))}, {pid}"),
         ("up", show_duration(float(answer.get("uptime") or 0))),
         ("tier", errand.word(answer.get("tier"))),
-        ("socket", errand.word(answer.get("socket"))),
+        ("socket", f"{errand.word(answer.get('socket'))}, of uid {errand.word(answer.get('uid'))}"),
         ("loop", f"at most {lag:.1f} ms late" if isinstance(lag, (int, float)) else "not measured"),
     ]
     yield from pairs(errand, rows)

@@ -251,11 +251,9 @@ def _unkept(room: Room) -> list[Plain]:
 
 
 def _put_off(room: Room) -> list[Plain]:
-    """What a disk did not take, and cost no fact."""
-    journal = room.desk.journal
-    return (
-        [{"at": None, "where": f"journal of {room.project.name}", "what": journal.trouble}] if journal.trouble else []
-    )
+    """What a disk did not take, or someone took away from it, and cost no fact."""
+    said = filter(None, (room.desk.journal.trouble, room.desk.journal.lost))
+    return [{"at": None, "where": f"journal of {room.project.name}", "what": what} for what in said]
 
 
 def _tail(path: Path, count: int) -> list[str]:

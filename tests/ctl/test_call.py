@@ -57,6 +57,7 @@ def test_a_refusal_says_the_numbers_and_whom_to_ask_for_what_and_is_json_on_dema
 @pytest.mark.parametrize(
     ("data", "words"),
     [
+        ({"code": "disk", "field": "disk", "asked": 33554432, "held": 5, "ask": "operator"}, "make room there"),
         ({"code": "rights", "field": "tools", "asked": "bash, web", "ask": "a1"}, "--tool bash --tool web"),
         (
             {"code": "rights", "field": "fork", "asked": "yes", "ask": "a1", "holder": "tests"},

@@ -176,6 +176,27 @@ async def again(fleet: Fleet) -> dict[str, Any]:
     return await eventually(answered, PATIENCE)
 
 
+async def test_what_agents_print_leaves_the_last_of_a_disk_to_the_journal(tmp_path: Path) -> None:
+    kind = '[kinds.flood]\nprotocol = "lines"\ncommand = ["yes", "x"]\n'
+    floods = "".join(f'[agents.flood{number}]\nkind = "flood"\n' for number in range(3))
+    with (
+        trio.fail_after(PATIENCE),
+        small_disk(Path(os.environ["XDG_STATE_HOME"]), LOW_DISK + 8 * MEGABYTE) as ballast,
+    ):
+        async with running(tmp_path) as fleet:
+            await fleet.up(toml(tmp_path, kind + floods))
+
+            async def lost() -> bool:
+                faults = (await fleet.call("status"))["faults"]
+                return any("are kept for the journal" in fault["what"] for fault in faults)
+
+            await eventually(lost, PATIENCE)
+            disk = os.statvfs(ballast.parent)
+            assert disk.f_bavail * disk.f_frsize > LOW_DISK // 4
+            await fleet.call("rename", agent="lead", name="chief")
+            assert len(await fleet.tree()) == 4
+
+
 async def test_a_disk_that_is_nearly_full_takes_no_new_work_and_all_else(tmp_path: Path) -> None:
     with (
         trio.fail_after(PATIENCE),
