@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import asking, budgets, facts, parking, runs, talk, tree
+from supervisor.core import asking, budgets, facts, line, parking, runs, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
@@ -81,6 +81,7 @@ def _downed(project: Project, _fact: facts.Downed, _at: float) -> None:
 
 def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
     project.closing, project.instance = False, fact.instance
+    project.line.clear()  # whoever waited for an answer lost it with the daemon
 
 
 def _dawned(project: Project, fact: facts.Dawned, _at: float) -> None:
@@ -221,6 +222,8 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Dawned: _dawned,
     facts.Closing: _closing,
     facts.Refused: _refused,
+    facts.LinedUp: line.lined_up,
+    facts.OutOfLine: line.out_of_line,
     facts.Born: tree.born,
     facts.Renamed: tree.renamed,
     facts.Respecified: tree.respecified,

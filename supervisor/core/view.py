@@ -8,7 +8,7 @@ from typing import Any
 from attrs import asdict
 
 from supervisor.core import models, rights
-from supervisor.core.authority import Principal
+from supervisor.core.authority import Agent, Principal
 from supervisor.core.facts import Killed
 from supervisor.core.grants import BOUNDS, BUDGETS
 from supervisor.core.ledger import NAMES, NANO, NUMBERS, Usage
@@ -134,7 +134,34 @@ def tree(
     roots = [branch] if branch is not None else [project.agents[main] for main in project.mains]
     roots = [root for root in roots if sees(project, by, root)]
     drawn = [_branch(project, root, now, signs) for root in roots]
-    return {"project": project.name, "tier": tier, "agents": drawn, "limits": [*logins(project).values()]}
+    return {
+        "project": project.name,
+        "tier": tier,
+        "agents": drawn,
+        "limits": [*logins(project).values()],
+        "line": line(project, by),
+    }
+
+
+def line(project: Project, by: Principal) -> list[Plain]:
+    """The forks that wait for room, as far as the caller may know of whom they would stand under: who asks, for what is
+    full and whose that is, and since when; in their order."""
+    found = []
+    for name, place in project.line.items():
+        parent, holder = project.agents.get(place.parent), project.agents.get(place.holder)
+        if sees(project, by, parent) if parent is not None else not isinstance(by, Agent):
+            found.append(
+                {
+                    "place": name,
+                    "by": place.by,
+                    "parent": label(parent) if parent is not None else None,
+                    "limit": place.field,
+                    "holder": label(holder) if holder is not None else None,
+                    "asked": place.asked,
+                    "since": place.since,
+                }
+            )
+    return found
 
 
 def logins(project: Project) -> dict[str, Plain]:

@@ -14,6 +14,7 @@ from supervisor.core.facts import Fact
 from supervisor.core.grants import BUDGETS
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, IDLE, LIVE, TABLE, VARIES, State
+from supervisor.core.line import Place
 from supervisor.core.names import automatic
 from supervisor.core.state import Node, Project, fold
 from tests.core.books import Books
@@ -374,6 +375,40 @@ def _drawn(agents: list[view.Plain]) -> Iterator[view.Plain]:
         yield from _drawn(one["children"])
 
 
+def who_waits_for_room_can_be_answered(project: Project) -> None:
+    """A fork waits under one that is there, for whoever still hears; in the order of asking; for what is full or was a
+    moment ago, of whoever holds it."""
+    assert [*project.line] == sorted(project.line, key=lambda place: int(place[1:]))
+    for name, place in project.line.items():
+        assert int(name[1:]) <= project.lined
+        assert not place.parent or project.agents[place.parent].state in LIVE
+        if place.by != "operator":
+            assert (project.agents[place.by].run, project.agents[place.by].alive) == (place.run, True)
+        assert (place.holder == "") == (place.field == "agents")
+        above = [at.id for at in project.up(project.agents[place.parent])] if place.parent else []
+        assert place.holder in ("", *above)
+
+
+def nobody_was_passed(project: Project, born: facts.Born, line: dict[str, Place], place: str) -> None:
+    """What was given to this fork is not what one waits for that asked before it: there is room for all of them too."""
+    before = [*line.items()]
+    if place:
+        before = before[: [*line].index(place)]
+    held = project.fleet.agents_max if project.fleet is not None else 0
+    ahead = [other for _, other in before]
+    if any(other.field == "agents" for other in ahead):
+        assert project.living + sum(other.field == "agents" for other in ahead) <= held
+    for node in project.up(project.agents[born.agent]):
+        if any(other.field == "children" and other.holder == node.id for other in ahead) and node.id == born.parent:
+            waiting = sum(other.field == "children" and other.holder == node.id for other in ahead)
+            assert node.here + waiting <= (node.grant.children or 0)
+    seat = project.agents[born.agent].seat
+    if seat:
+        account = project.agents[seat].accounts["descendants"]
+        waiting = sum(other.seats for other in ahead if other.field == "descendants" and other.holder == seat)
+        assert not waiting or account.committed + waiting <= account.held
+
+
 def is_away(node: Node) -> bool:
     """Stopped or gone."""
     return node.state in AWAY
@@ -396,4 +431,5 @@ STATE: tuple[Callable[[Project], None], ...] = (
     a_child_holds_no_more_than_its_parent,
     seats_are_taken_by_the_living,
     every_reader_sees_the_same,
+    who_waits_for_room_can_be_answered,
 )

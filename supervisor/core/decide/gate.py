@@ -8,7 +8,7 @@ from collections import deque
 from supervisor.core import authority, facts, names, requests
 from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import admit, fleet, fork, leave, outside, park, prompt, run, task
+from supervisor.core.decide import admit, fleet, fork, leave, outside, park, prompt, room, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
@@ -161,6 +161,8 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return node is None or node.state == "gone"
         case facts.TaskEnded():
             return node is None or node.task is None
+        case facts.OutOfLine():
+            return fact.place not in project.line
         case facts.Blocked():
             return node is not None and fact.prompt != "" and fact.prompt in node.prompts and not late(node, fact)
         case facts.Answered():
@@ -185,6 +187,8 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
             return park.after_trip(project, fact, moment)
         case facts.Mended():
             return park.after_mending(project, fact, moment)
+        case facts.Downed():
+            return room.after_down(project, fact)
     node = project.agents.get(getattr(fact, "agent", ""))
     if node is None:
         return []
@@ -236,13 +240,14 @@ def _follow_life(project: Project, node: Node, fact: Fact, moment: Moment) -> li
     """What follows when its runs and its time end."""
     match fact:
         case facts.Leaving():
-            return [*task.let_go(node), *leave.after_leaving(project, fact, moment)]
+            gone = room.after_leaving(project, fact)
+            return [*gone, *task.let_go(node), *leave.after_leaving(project, fact, moment)]
         case facts.Left():
             return leave.after_left(project, fact, moment)
         case facts.Exited() | facts.Unstarted():
-            return run.after_exit(project, fact, moment)
+            return [*room.after_run(project, fact), *run.after_exit(project, fact, moment)]
         case facts.Lost():
-            return run.after_loss(project, fact, moment)
+            return [*room.after_run(project, fact), *run.after_loss(project, fact, moment)]
         case facts.Due():
             parked = node.state == "parked"
             return park.after_wait(project, node, moment) if parked else run.after_backoff(project, fact)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from copy import copy
 
 from supervisor.core.apply import apply
-from supervisor.core.decide import admit, fork
+from supervisor.core.decide import admit, fork, room
 from supervisor.core.facts import Born, Fact, Granted
 from supervisor.core.refusals import refuse
 from supervisor.core.spec import Fleet
@@ -76,3 +76,6 @@ def _birth(made: Project, fact: Born) -> None:
     fork.check_name(made, fact.name)
     fork.check_level(made, parent)
     admit.new(made, parent, fact.spec, fact.grant)
+    # What a person declares waits for nobody.
+    if (no := room.below(made, parent, room.seats(fact.grant.descendants), None)) is not None:
+        raise no.refusal
