@@ -358,6 +358,15 @@ class Blocked:
 
 
 @frozen
+class Awaiting:
+    """The agent's turn ended well and its task goes on: these children of it have tasks of their own under way (none:
+    what they ended with is yet to be told). What they have to tell starts its next turn."""
+
+    agent: str
+    children: tuple[str, ...]
+
+
+@frozen
 class Answered:
     """A person's answer to a `Blocked.prompt` goes to the program. `text` says why not, or what instead."""
 
@@ -570,7 +579,7 @@ class Forgotten:
 Fact = (
     Accepted | Opened | Dawned | Closing | Downed | Repaired | Refused | LinedUp | OutOfLine | Born | Renamed
     | Respecified | Granted | Warned | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read
-    | Returned | TurnStarted | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Answered | Withdrawn | Limited
-    | Parked | Unparked | Tripped | Mended | Garbled | TaskEnded | Interrupted | Silent | Leaving | Rerun | Exited
-    | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
+    | Returned | TurnStarted | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Awaiting | Answered | Withdrawn
+    | Limited | Parked | Unparked | Tripped | Mended | Garbled | TaskEnded | Interrupted | Silent | Leaving | Rerun
+    | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

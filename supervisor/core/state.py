@@ -103,6 +103,8 @@ class Node:
     turn: bool = False
     cut: bool = False
     asked: int = 0
+    #: its task waits for those of its children
+    awaits: bool = False
     #: it asked something that a text answers; what it asks that a person approves or denies, oldest first
     asks: bool = False
     prompts: dict[str, str] = Factory(dict)
@@ -166,6 +168,8 @@ class Project:
     declares: dict[str, str] = Factory(dict)
     gone: dict[str, None] = Factory(dict)
     waiting: dict[str, None] = Factory(dict)
+    #: whose tasks wait for those of their children
+    awaiting: dict[str, None] = Factory(dict)
     #: the logins that take no more for now
     tripped: dict[str, Trip] = Factory(dict)
     #: the forks that wait for room, in the order they were asked for; how many have so far

@@ -9,6 +9,7 @@ from attrs import asdict
 
 from supervisor.core import models, rights
 from supervisor.core.authority import Agent, Principal
+from supervisor.core.decide import children
 from supervisor.core.facts import Killed
 from supervisor.core.grants import BOUNDS, BUDGETS
 from supervisor.core.ledger import NAMES, NANO, NUMBERS, Usage
@@ -17,6 +18,8 @@ from supervisor.core.state import Node, Project
 from supervisor.core.words import number
 
 Plain = dict[str, Any]
+#: So many children that an agent waits for are named.
+NAMED = 3
 #: What the runtime sees of an agent and is no fact: `ages` and `silent`, as `unseen` has them.
 Signs = Callable[[Node], Plain]
 
@@ -89,7 +92,7 @@ def agent(project: Project, node: Node, now: float, signs: Signs = unseen) -> Pl
         "summary": node.summary,
         "verdict": node.verdict,
         "status": node.status,
-        "waiting_on": node.waiting_on,
+        "waiting_on": node.waiting_on or awaited(project, node),
         "prompt": prompt(node),
         "crashes": node.crashed,
         "garbled": node.garbled,
@@ -98,6 +101,14 @@ def agent(project: Project, node: Node, now: float, signs: Signs = unseen) -> Pl
         "quiet_after": after or None,
         "quiet": silent is not None and 0 < after <= silent,
     }
+
+
+def awaited(project: Project, node: Node) -> str:
+    """The children whose tasks its own waits for, the first of them."""
+    if not node.awaits:
+        return ""
+    names = [f"{at.name} ({at.id})" for child in children.busy(project, node) if (at := project.agents[child])]
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def prompt(node: Node) -> Plain | None:

@@ -252,15 +252,40 @@ def only_what_does_one_task_and_ends_stands_without_a_process(project: Project) 
 
 
 def who_asks_waits(project: Project) -> None:
-    """An agent waits while it asks something, and no longer; what is gone is asked no more."""
+    """An agent waits while it asks something or its children are busy, and no longer; what is gone is asked no more."""
     if project.closing:
         return  # every run is ended, and settled by the next daemon
     for node in project.agents.values():
         asks = bool(node.prompts) or node.asks
-        assert asks if node.state == "waiting" else not asks or node.state == "parked"
+        assert asks or node.awaits if node.state == "waiting" else not asks or node.state == "parked"
+        assert not node.awaits or node.state in ("waiting", "parked", "starting")
         if node.prompts:
             assert node.alive
             assert node.rerun is None
+
+
+def a_wait_for_children_ends_with_them(project: Project) -> None:
+    """A task waits for children only while one of them has something open; the wait never outlasts the last of them,
+    unless what there is to tell is about to be handed over."""
+    assert {*project.awaiting} == {node.id for node in project.agents.values() if node.awaits}
+    if project.closing:
+        return
+    for agent in project.awaiting:
+        node = project.agents[agent]
+        assert node.task is not None
+        assert not node.turn
+        below = [project.agents[child] for child in node.children]
+        busy = [
+            child
+            for child in below
+            if child.state not in AWAY
+            and (child.task is not None or any(item.sort != "digest" for item in child.inbox))
+        ]
+        later = any(item.sort != "digest" for item in node.inbox)
+        told = any(item.sort == "digest" for item in node.inbox)
+        held_up = node.state != "waiting" or node.prompts or (node.talk.once and node.alive)
+        assert busy or held_up or told
+        assert not later or held_up or node.asks or all(int(item.id[1:]) <= node.asked for item in node.inbox) or busy
 
 
 def a_task_is_somebodys(project: Project) -> None:
@@ -423,6 +448,7 @@ STATE: tuple[Callable[[Project], None], ...] = (
     nothing_is_left_undone,
     only_what_does_one_task_and_ends_stands_without_a_process,
     who_asks_waits,
+    a_wait_for_children_ends_with_them,
     a_task_is_somebodys,
     a_park_has_an_end,
     nobody_waits_at_a_stopped_login_unparked,

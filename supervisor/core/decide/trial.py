@@ -43,6 +43,7 @@ def _copied(project: Project) -> Project:
     made.agents, made.mains = _Copies(project.agents), [*project.mains]
     made.names, made.former, made.declares = {**project.names}, {**project.former}, {**project.declares}
     made.gone, made.waiting, made.tripped = {**project.gone}, {**project.waiting}, {**project.tripped}
+    made.awaiting = {**project.awaiting}
     return made
 
 
