@@ -20,7 +20,7 @@ from supervisor.core.words import number
 Plain = dict[str, Any]
 #: So many children that an agent waits for are named.
 NAMED = 3
-#: What the runtime sees of an agent and is no fact: `ages` and `silent`, as `unseen` has them.
+#: What the runtime sees of an agent and is no fact: `ages`, `silent` and `wedged`, as `unseen` has them.
 Signs = Callable[[Node], Plain]
 
 
@@ -51,7 +51,7 @@ def accounts(node: Node) -> Plain:
 
 def unseen(_node: Node) -> Plain:
     """The signs of life of an agent of which nobody sees any."""
-    return {"ages": dict.fromkeys(("process", "turn", "progress", "line")), "silent": None}
+    return {"ages": dict.fromkeys(("process", "turn", "progress", "line")), "silent": None, "wedged": False}
 
 
 def label(node: Node) -> Plain:

@@ -161,6 +161,8 @@ def quiet(agent: Mapping[str, Any], since: float) -> float:
 
 def _told(agent: Mapping[str, Any], state: str, screen: Screen, since: float, now: float, dim: str) -> Cell:
     doing, silent = _doing(agent, state, screen, now), quiet(agent, since)
+    if agent.get("wedged"):
+        return f"wedged, stopped by a signal: kill -CONT {agent.get('pid')}", "red"
     if not silent:
         return doing, dim
     return f"quiet for {show_duration(silent)}" + (f": {doing}" if doing else ""), "yellow"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from attrs import evolve
 
 from supervisor.core import facts, view
@@ -12,7 +14,7 @@ from supervisor.core.requests import Disband, Down, Fork, Hold, Start, Stop
 from tests.core.play import OPERATOR, Play, accept, agent, fleet
 
 
-def crowded(children: int = 1, **settings: int) -> Play:
+def crowded(children: int = 1, **settings: Any) -> Play:
     """`lead`, which may have so many children and has them: `c0`, `c1`, …"""
     play = Play(fleet(agent("lead", grant=Grant(children=children)), agent("other"), **settings))
     play.ready("lead", "other")
