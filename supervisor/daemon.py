@@ -28,7 +28,7 @@ from supervisor.doors.listener import DoorError, MisplacedError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
 from supervisor.launchers.limits import widen
-from supervisor.runtime import points
+from supervisor.runtime import points, signals
 from supervisor.runtime.containment import marks
 from supervisor.runtime.containment.contain import contain
 from supervisor.runtime.containment.reaper import reap
@@ -41,11 +41,11 @@ from supervisor.runtime.notify import Notify
 from supervisor.runtime.peers import Peers, identity
 from supervisor.runtime.projects import Projects
 from supervisor.runtime.tools import lay_out
-from supervisor.warden import Post, claim
+from supervisor.warden import IO_ERROR, Post, claim, say
 
-#: Exit codes (sysexits.h): the disk or the socket failed; another daemon is there; what it is told to be it cannot be
-#: here, and starting it again would not help.
-IO_ERROR, TAKEN, UNFIT = 74, 75, 78
+#: Exit codes (sysexits.h), beside IO_ERROR: another daemon is there; what it is told to be it cannot be here, and
+#: starting it again would not help.
+TAKEN, UNFIT = 75, 78
 
 
 class UnfitError(Exception):
@@ -87,11 +87,11 @@ class Daemon:
             _, unkillable = await sweep(self._before)
             if unkillable:
                 raise OSError(f"processes of the daemon before this one cannot be ended: {unkillable}")
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        with trio.open_signal_receiver(*signals.heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)) as told:
             try:
                 async with trio.open_nursery() as nursery:
                     await self._start(nursery)
-                    nursery.start_soon(self._listen, signals)
+                    nursery.start_soon(self._listen, told)
                     await self.stopping.wait()
                     self.notify.leaving(self._status())
                     await self.projects.close()
@@ -132,8 +132,8 @@ class Daemon:
         states = [node.state for room in rooms for node in room.project.agents.values() if node.live]
         return f"{len(states)} agents, {states.count('working')} working; {self.containment.tier} tier"
 
-    async def _listen(self, signals: AsyncIterator[int]) -> None:
-        async for _ in signals:
+    async def _listen(self, told: AsyncIterator[int]) -> None:
+        async for _ in told:
             self.stopping.set()
 
     # --- the door
@@ -234,7 +234,7 @@ def _make(directory: Path) -> None:
 
 def _fail(code: int, group: BaseExceptionGroup[Exception], notify: Notify) -> int:
     for error in leaves(group):
-        print(f"supervisord: {error}", file=sys.stderr)
+        say(str(error))
         notify.failed(str(error))
     return code
 

@@ -47,6 +47,10 @@ def draw(
         screen.style(plain.cut(login(each, screen, at), screen.width, screen.mark), "yellow")
         for each in answer.get("limits") or ()
     ]
+    head += [
+        screen.style(plain.cut(words, screen.width, screen.mark), "yellow")
+        for words in waiting(answer.get("line") or (), screen, at)
+    ]
     if not agents:
         empty = "no agents: supervisorctl fork starts one, supervisorctl up those of a file"
         return [*head, screen.style(plain.cut(empty, screen.width, screen.mark), "dim")]
@@ -159,6 +163,8 @@ def quiet(agent: Mapping[str, Any], since: float) -> float:
 
 def _told(agent: Mapping[str, Any], state: str, screen: Screen, since: float, now: float, dim: str) -> Cell:
     doing, silent = _doing(agent, state, screen, now), quiet(agent, since)
+    if agent.get("wedged"):
+        return f"wedged, stopped by a signal: kill -CONT {agent.get('pid')}", "red"
     if not silent:
         return doing, dim
     return f"quiet for {show_duration(silent)}" + (f": {doing}" if doing else ""), "yellow"
@@ -191,6 +197,22 @@ def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> 
     said = text("summary") if state in {"standing", "stopped", "gone"} else ""
     verdict = text("verdict") if said else ""
     return (f"{verdict}: {said}" if verdict else said) or text("last")
+
+
+def waiting(line: Sequence[Mapping[str, Any]], screen: Screen, now: float) -> list[str]:
+    """The forks that wait for room: one line for each limit, however many wait for it."""
+    found: dict[str, list[float]] = {}
+    for each in line:
+        holder = each.get("holder") or {}
+        name = plain.one_line(holder.get("name"), ascii_only=not screen.utf8)
+        limit = plain.one_line(each.get("limit"), ascii_only=not screen.utf8)
+        whose = f"{limit} of {name} ({plain.one_line(holder.get('id'))})" if holder else f"{limit} of the project"
+        found.setdefault(whose, []).append(float(each.get("since") or now))
+    return [
+        f"{len(since)} fork{' waits' if len(since) == 1 else 's wait'} for room: {whose} are used up, "
+        f"the longest for {show_duration(int(max(0.0, now - min(since))))}"
+        for whose, since in found.items()
+    ]
 
 
 def login(stopped: Mapping[str, Any], screen: Screen, now: float | None = None) -> str:

@@ -70,7 +70,11 @@ class Reads:
             faults += [*self._projects.faults, *_unclaimed(self._projects.containment)]
         for room in rooms:
             faults += _garbled(room) + _outside(room) + _unkept(room) + _unlimited(room) + _put_off(room)
-        shown = [await self._project(room) for room in rooms if room.project.file]
+        shown = [
+            await self._project(room) | {"line": view.line(room.project, call.principal)}
+            for room in rooms
+            if room.project.file
+        ]
         return self._about() | {"projects": shown, "limits": _stopped(rooms), "faults": faults}
 
     async def _project(self, room: Room) -> Plain:
@@ -252,11 +256,9 @@ def _unkept(room: Room) -> list[Plain]:
 
 
 def _put_off(room: Room) -> list[Plain]:
-    """What a disk did not take, and cost no fact."""
-    journal = room.desk.journal
-    return (
-        [{"at": None, "where": f"journal of {room.project.name}", "what": journal.trouble}] if journal.trouble else []
-    )
+    """What a disk did not take, or someone took away from it, and cost no fact."""
+    said = filter(None, (room.desk.journal.trouble, room.desk.journal.lost))
+    return [{"at": None, "where": f"journal of {room.project.name}", "what": what} for what in said]
 
 
 def _tail(path: Path, count: int) -> list[str]:

@@ -115,9 +115,10 @@ class Conversation(Reader, Protocol):
     def interrupt(self) -> None:
         """Queue what cuts the running turn."""
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         """Queue the person's answer to a `Blocked.prompt` of this run; one that is not open any more is passed over.
-        `text` is why not, "" where nothing was said."""
+        `text` is why not, "" where nothing was said. `allow` is None where nobody answered while the program waited
+        (`Blocked.lasts`); then the prompt "" and the text are those of a question that a text would have answered."""
 
     def close(self) -> None:
         """Queue the polite way to stop; the host closes stdin after it."""

@@ -58,7 +58,7 @@ class OnceConversation:
         """Its process is ended; that its task was cut is all there is to know here."""
         self._cut = True
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         """It asks nobody: what it would ask for is refused by itself."""
 
     def close(self) -> None:

@@ -75,7 +75,7 @@ def name(message: Mapping[str, object]) -> str:
 def remembered(conversation: Mapping[str, object]) -> tuple[Report, ...]:
     """The last calls of a conversation that is gone on with: of the newest one pi may have told nobody who lives."""
     messages = conversation.get("messages")
-    said = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    said = fields.listed(messages)
     calls = (answer(each) for each in said if each.get("role") == "assistant" and isinstance(each.get("usage"), dict))
     return tuple(report for report in calls if report is not None)[-REMEMBERED:]
 

@@ -250,7 +250,9 @@ class House:
     def signs(self, node: Node) -> view.Plain:
         """What is seen of an agent's run, with ages."""
         host = self.hosts.get(node.id)
-        return view.unseen(node) if host is None or host.run is None else host.run.pulse.shown(node)
+        if host is None or host.run is None:
+            return view.unseen(node)
+        return host.run.pulse.shown(node) | {"wedged": host.run.process.stopped()}
 
     def ended(self, run: Run) -> None:
         """A run is over: its process names nobody any more."""

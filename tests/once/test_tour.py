@@ -110,7 +110,7 @@ async def test_a_spent_budget_ends_the_process_of_a_task_and_a_grant_wakes_what_
                 said.append(await fleet.json("instruct", "lead", "[[hold:never]]", "--wait", code=1))
 
             nursery.start_soon(held)
-            await eventually(lambda: any("hold" in asked for asked in server.asked), within=90)
+            await eventually(lambda: any("[[hold:never]]" in asked for asked in server.asked), within=90)
             await fleet.ctl("fork", "[[bash:true]]", "--parent", "lead", "--name", "tests")
         assert said[0]["status"] == "interrupted"
         lead = (await fleet.until(lambda tree: tree["lead"]["pid"] is None))["lead"]

@@ -141,7 +141,7 @@ def wake(project: Project, node: Node) -> list[Fact]:
     if node.alive:
         return [Unparked(node.id, _where(node))]
     if project.once(node):
-        to: Resumed = "waiting" if node.asks else "standing"
+        to: Resumed = "waiting" if node.asks or node.awaits else "standing"
         return [Unparked(node.id, to), *([] if node.stands else [stand.again(project, node)])]
     return [stand.again(project, node, resume=node.rerun is not False)]
 
@@ -149,7 +149,7 @@ def wake(project: Project, node: Node) -> list[Fact]:
 def _where(node: Node) -> Resumed:
     if node.rerun is not None:
         return "starting"
-    if node.asks or node.prompts:
+    if node.asks or node.prompts or node.awaits:
         return "waiting"
     if not node.talk.ready:
         return "starting"
