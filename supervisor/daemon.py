@@ -33,7 +33,7 @@ from supervisor.runtime.containment import marks
 from supervisor.runtime.containment.contain import contain
 from supervisor.runtime.containment.reaper import reap
 from supervisor.runtime.containment.sweep import sweep
-from supervisor.runtime.desk import Desk
+from supervisor.runtime.desk import Answer, Desk
 from supervisor.runtime.journal.journal import HeldError, Journal, JournalError
 from supervisor.runtime.lag import Lag
 from supervisor.runtime.notify import Notify
@@ -159,7 +159,7 @@ class Daemon:
             resolve=peers.resolve,
             dispatch=self._dispatch,
             on_foreign=self._foreign,
-            on_refused=self._record,
+            on_refused=self._refused,
             on_fault=self.projects.fault,
         )
 
@@ -169,13 +169,16 @@ class Daemon:
     def _foreign(self, owner: Principal, writer: Principal) -> None:
         self._record(owner, "connect", Refusal("nobody", f"{writer} wrote on a connection of {owner}; it was closed"))
 
-    def _record(self, by: Principal, verb: str, refusal: Refusal) -> None:
+    async def _refused(self, by: Principal, verb: str, refusal: Refusal) -> None:
+        await self._record(by, verb, refusal).durable.wait()
+
+    def _record(self, by: Principal, verb: str, refusal: Refusal) -> Answer:
         desk = (
             self.projects.rooms[by.project].desk
             if isinstance(by, Agent) and by.project in self.projects.rooms
             else self._desk
         )
-        desk.refuse(by, verb, refusal)
+        return desk.refuse(by, verb, refusal)
 
     def _about(self) -> dict[str, Any]:
         return {

@@ -26,6 +26,8 @@ FINAL = (0, 2, 75, 78)
 #: The exit status of a daemon that its disk or its socket failed. Once one was ready this is the machine's trouble,
 #: which passes: it is tried again for as long as it takes.
 IO_ERROR = 74
+#: It cannot be here, and starting it again would not help (sysexits.h: EX_CONFIG).
+UNFIT = 78
 #: So many starts within so many seconds that never got ready are enough.
 STARTS, WINDOW = 5, 60.0
 #: The pause before the n-th start within the window is FIRST * 2**(n - 1) seconds, and at most MOST.
@@ -38,7 +40,14 @@ _SI_KERNEL = 0x80
 
 
 def main() -> int:
-    """The `supervisord` command: its exit status is the daemon's."""
+    """The `supervisord` command: its exit status is the daemon's. Inside an agent there is none: a fleet has one, and
+    what an agent started would end with it."""
+    if agent := os.environ.get(marks.VARIABLE):
+        say(
+            f"this is inside agent {agent.rpartition(':')[2]} of a fleet, where no second daemon is started: its own "
+            f"keeps it and its children. A person may start one from a shell without {marks.VARIABLE} in it"
+        )
+        return UNFIT
     return watch(DAEMON, sys.argv[1:])
 
 

@@ -15,7 +15,7 @@ from supervisor.core.authority import Agent, Principal
 from supervisor.core.books import OTHERS, Past, total, written
 from supervisor.core.ledger import NUMBERS, ZERO, Usage
 from supervisor.core.state import Node, Project
-from supervisor.core.view import Plain, usage
+from supervisor.core.view import Plain, context, usage
 
 By = Literal["agent", "branch", "model", "role", "day"]
 BY: tuple[By, ...] = get_args(By)
@@ -190,10 +190,10 @@ def _row(project: Project, agent: str, own: Usage, branch: Usage, now: float) ->
         return {
             "id": node.id, "name": node.name, "parent": node.parent, "role": node.spec.role, "kind": node.spec.kind,
             "model": node.model, "state": node.state, "elapsed": round(max(0.0, now - node.born), 3),
-        } | spent  # fmt: skip
+        } | context(node) | spent  # fmt: skip
     past = past or Past("", None, "", "")
     models = past.rows[-1][1] if past.rows else ""
     return {
         "id": agent or None, "name": past.name, "parent": past.parent, "role": past.role, "kind": past.kind,
         "model": models, "state": "gone", "elapsed": None,
-    } | spent  # fmt: skip
+    } | context(None) | spent  # fmt: skip

@@ -95,6 +95,7 @@ def _client(errand: Errand, *, start: bool) -> tuple[Client, Iterable[str]]:
     except Failure as failure:
         if failure.code != NO_DAEMON or not start:
             raise
+    errand.place.outside("up")
     from supervisor.ctl import daemon, manager
 
     kept = manager.find(errand.place)

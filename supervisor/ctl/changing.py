@@ -116,7 +116,9 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any]) -> Iterable[s
         yield f"the daemon (pid {result.get('pid')}) has left; what is wanted runs again at its next start"
         return
     project = errand.word(result.get("project")) or "the project"
-    yield f"{who} {_PAST.get(verb, verb)}" if who else f"{project} is {_PAST.get(verb, verb)}"
+    waited = result.get("waited")
+    after = f" after {shown('wall', waited)} in line" if isinstance(waited, (int, float)) and waited >= 1 else ""
+    yield f"{who} {_PAST.get(verb, verb)}{after}" if who else f"{project} is {_PAST.get(verb, verb)}"
     for each in result.get("ended") or ():
         yield from _ended(errand, each, who)
 

@@ -28,6 +28,7 @@ def install(errand: Errand) -> int:
     if errand.params.get("print"):
         print(wanted, end="")
         return DONE
+    place.outside("install-unit")
     if place.environ.get(paths.SOCKET_VARIABLE):
         raise Failure(USAGE, f"{paths.SOCKET_VARIABLE} names another daemon than the one that a unit keeps: unset it")
     file = os.path.join(manager.directory(place), UNIT)

@@ -191,7 +191,7 @@ class Connection:
         try:
             check.authority(principal, verb)
         except RefusedError as no:
-            self._service.on_refused(principal, verb.name, no.refusal)
+            await self._service.on_refused(principal, verb.name, no.refusal)
             raise
         check.params(verb, request.params)
 

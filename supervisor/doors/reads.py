@@ -70,7 +70,11 @@ class Reads:
             faults += [*self._projects.faults, *_unclaimed(self._projects.containment)]
         for room in rooms:
             faults += _garbled(room) + _outside(room) + _unkept(room) + _unlimited(room) + _put_off(room)
-        shown = [await self._project(room) for room in rooms if room.project.file]
+        shown = [
+            await self._project(room) | {"line": view.line(room.project, call.principal)}
+            for room in rooms
+            if room.project.file
+        ]
         return self._about() | {"projects": shown, "limits": _stopped(rooms), "faults": faults}
 
     async def _project(self, room: Room) -> Plain:

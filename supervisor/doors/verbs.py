@@ -129,6 +129,7 @@ VERBS: tuple[Verb, ...] = (
         Param("directory", "path", "where it stands (default: the parent's)"),
         Param("restart", "text", "never, on-failure or always"),
         *_GRANT,
+        Param("queue", "flag", "where the tree is full, wait in line for room instead of being refused"),
         Param("wait", "flag", "wait until it is ready"),
     ), waits=True),
     Verb("instruct", "give an agent a task", 'supervisorctl instruct lead "Go" --wait', (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from attrs import frozen
 
 from supervisor.core.facts import Blocked, Fact, Read, Withdrawn
-from supervisor.kinds import codex_lines, fields
+from supervisor.kinds import codex_lines, fields, stream_prompts
 from supervisor.kinds.kind import Seat
 
 _Answer = Callable[[Mapping[str, object], bool], dict[str, object]]
@@ -63,7 +63,7 @@ class Prompts:
             return None
         one = Open(said["id"], method, fields.member(said, "params"))
         name = f"codex-{one.number}"
-        words = _question(one.params) if method == _QUESTION else _words(method, one.params)
+        words = stream_prompts.shown(one.params.get("questions")) if method == _QUESTION else _words(method, one.params)
         self._open[name] = one
         prompt = "" if method == _QUESTION else name
         return Blocked(self._seat.agent, self._seat.run, on="person", question=words, prompt=prompt)
@@ -83,35 +83,36 @@ class Prompts:
             return None
         one = self._open.pop(name)
         self._told.append(Open(one.number, one.method, one.params, inputs))
-        answers = {str(each.get("id")): {"answers": [text]} for each in _questions(one.params)}
+        asked = fields.listed(one.params.get("questions"))
+        answers = {str(each.get("id")): {"answers": [text]} for each in asked}
         return {"id": one.number, "result": {"answers": answers}}
 
     def resolved(self, number: object) -> list[Fact]:
-        """codex waits for this one no more: it took a text as the answer, or nobody needs to approve it."""
+        """codex waits for this one no more: it took a text as the answer, or nobody needs to answer it."""
         seat = self._seat
         taken = tuple(name for one in self._told if one.number == number for name in one.inputs)
         self._told = [one for one in self._told if one.number != number]
         gone = [name for name, one in self._open.items() if one.number == number]
-        approvals = [name for name in gone if self._open.pop(name).method != _QUESTION]
-        back: list[Fact] = [Withdrawn(seat.agent, seat.run, name) for name in approvals]
+        back = [self._back(name) for name in gone]
         return [*([Read(seat.agent, seat.run, taken)] if taken else []), *back]
 
+    def over(self, thread: str, say: Callable[[Mapping[str, object]], None], *, ended: bool) -> list[Fact]:
+        """A turn of this thread is over, and what it asked with it: codex may say so of each only later. When the
+        agent's own turn has `ended` nothing that others ask can be answered either: it is denied, so that no agent of
+        codex's waits for ever."""
+        mine = [name for name, one in self._open.items() if one.params.get("threadId", thread) == thread]
+        others = [name for name in self._open if name not in mine] if ended else []
+        for one in map(self._open.__getitem__, others):
+            no: dict[str, object] = {"answers": {}}
+            say(
+                {"id": one.number, "result": no if one.method == _QUESTION else _ANSWERS[one.method](one.params, False)}
+            )
+        return [self._back(name) for name in (*mine, *others)]
 
-def _questions(params: Mapping[str, object]) -> list[Mapping[str, object]]:
-    asked = params.get("questions")
-    return [each for each in asked if isinstance(each, dict)] if isinstance(asked, list) else []
-
-
-def _question(params: Mapping[str, object]) -> str:
-    """Questions with what may be chosen."""
-    lines = []
-    for each in _questions(params):
-        options = each.get("options")
-        labels = (
-            [str(one.get("label")) for one in options if isinstance(one, dict)] if isinstance(options, list) else []
-        )
-        lines.append(codex_lines.text(each, "question") + (f" ({' | '.join(labels)})" if labels else ""))
-    return fields.clip("\n".join(lines))
+    def _back(self, name: str) -> Fact:
+        """Nobody needs to answer it any more. A question has no name."""
+        asks = self._open.pop(name).method == _QUESTION
+        return Withdrawn(self._seat.agent, self._seat.run, "" if asks else name)
 
 
 def _words(method: str, params: Mapping[str, object]) -> str:

@@ -81,7 +81,7 @@ class CodexConversation:
         facts: list[Fact] = [too_long(self._seat, size)]
         if method == "turn/completed":  # nothing else will say that it is over
             outcome: Outcome = "aborted" if self._turns.cut else "error" if self._turns.error else "ok"
-            facts += [*self._books.over(outcome), *self._turns.finish(outcome, self._turns.error)]
+            facts += [*self._books.over(outcome), *self._finish(outcome, self._turns.error)]
         return facts
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
@@ -99,9 +99,9 @@ class CodexConversation:
     def interrupt(self) -> None:
         self._turns.interrupt()
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         """An answer of codex's takes no reason: that joins the turn as a text."""
-        if (reply := self._prompts.answered(prompt, allow=allow)) is not None:
+        if (reply := self._prompts.answered(prompt, allow=bool(allow))) is not None:
             self._say(reply)
             if text:
                 self._turns.give(f"answer-{prompt}", (), text)
@@ -217,14 +217,18 @@ class CodexConversation:
         name, status, told = fields.words(turn, "id"), fields.words(turn, "status"), turn.get("error")
         if status != "failed":
             outcome: Outcome = "aborted" if status == "interrupted" else "ok"
-            return [*self._books.over(outcome), *self._turns.finish(outcome, turn=name)]
+            return [*self._books.over(outcome), *self._finish(outcome, turn=name)]
         failure = told if isinstance(told, dict) else {}
         error = codex_lines.error(failure) or self._turns.error or "the turn failed"
         facts = self._books.over("error")
         if (sort := codex_lines.limit(failure)) is not None:
             until = codex_lines.reset(self._limits) if sort == "quota" else None
             facts.append(Limited(self._seat.agent, self._seat.run, sort, until, error))
-        return facts + self._turns.finish("error", error, name)
+        return facts + self._finish("error", error, name)
+
+    def _finish(self, outcome: Outcome, error: str = "", turn: str = "") -> list[Fact]:
+        facts = self._turns.finish(outcome, error, turn)
+        return [*self._prompts.over(self._turns.thread, self._say, ended=bool(facts)), *facts]
 
     def _started(self, params: _Said) -> list[Fact]:
         if not self._ours(params):
@@ -255,12 +259,6 @@ class CodexConversation:
         self._kept = True
         return [*self._ready(), *told]
 
-    def _used(self, params: _Said) -> list[Fact]:
-        return self._books.used(params)
-
-    def _resolved(self, params: _Said) -> list[Fact]:
-        return self._prompts.resolved(params.get("requestId"))
-
     def _error(self, params: _Said) -> list[Fact]:
         """What codex tries again by itself is only shown; what it gives up is told again when the turn ends."""
         words = codex_lines.error(fields.member(params, "error"))
@@ -288,8 +286,8 @@ _READERS: dict[str, Callable[[CodexConversation, _Said], list[Fact]]] = {
     "turn/completed": CodexConversation._turn_completed,
     "item/started": CodexConversation._started,
     "item/completed": CodexConversation._completed,
-    "thread/tokenUsage/updated": CodexConversation._used,
-    "serverRequest/resolved": CodexConversation._resolved,
+    "thread/tokenUsage/updated": lambda talk, params: talk._books.used(params),
+    "serverRequest/resolved": lambda talk, params: talk._prompts.resolved(params.get("requestId")),
     "error": CodexConversation._error,
     "model/rerouted": CodexConversation._rerouted,
     "account/rateLimits/updated": CodexConversation._limited,

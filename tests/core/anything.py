@@ -151,6 +151,7 @@ def fork(rnd: Random, parent: str) -> Request:
         restart=rnd.choice([None, "on-failure", "always"]),
         model=rnd.choice(["", "", "big-one", "small"]),
         directory=rnd.choice(["", "", "/p/in", "/p/in/../../etc"]),
+        queue=rnd.choice([True, False]),
     )
 
 
@@ -163,6 +164,7 @@ def modest_fork(rnd: Random) -> Request:
         max_tasks=rnd.choice([None, 1, 2]),
         replace=rnd.choice([True, False]),
         restart=rnd.choice([None, "on-failure", "always"]),
+        queue=rnd.choice([True, False]),
     )
 
 
@@ -235,6 +237,7 @@ _OBSERVED: list[Callable[[str, int], Fact]] = [
     lambda one, run: facts.Blocked(one, run, "person", "May I?", "p1"),
     lambda one, run: facts.Blocked(one, run, "person", "Really?", "p2"),
     lambda one, run: facts.Withdrawn(one, run, "p1"),
+    lambda one, run: facts.Withdrawn(one, run, ""),
     lambda one, run: facts.Garbled(one, run, 1, 9, "odd"),
     lambda one, run: facts.Exited(one, run, 0, None, 0.2),
     lambda one, run: facts.Exited(one, run, 3, None, 700.0),

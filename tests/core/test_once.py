@@ -343,3 +343,17 @@ def test_the_time_it_stood_by_counts_for_its_wall() -> None:
     play.end_turn("boy")
     play.tell(facts.Exited("a2", 1, 0, None, 5.0, stood=20.0))
     assert play.node("boy").lasted == 25.0
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_process_that_a_spent_budget_ended_has_not_failed(*, begun: bool) -> None:
+    play = boy(task="Go.", grant=Grant(tokens=100))
+    begin(play, tells=True, speaks=False)
+    if begun:
+        play.tell(facts.Read("a2", 1, ("m1",)), facts.TurnStarted("a2", 1))
+    assert named(play.spend("boy", 200), facts.Interrupted)
+    taken = play.exit("boy", 0) if begun else play.exit("boy", None, 15)
+    assert named(taken, facts.Stood)
+    assert [fact.status for fact in named(taken, facts.TaskEnded)] == (["interrupted"] if begun else [])
+    assert (play.node("boy").crashes, len(named(taken, facts.Returned))) == (0, 0 if begun else 1)
+    assert not named(taken, facts.Starting), "nothing is left for it"

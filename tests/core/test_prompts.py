@@ -72,6 +72,15 @@ def test_what_is_gone_is_refused_and_what_is_up_now_is_named() -> None:
     assert no.message == "kid asks nothing now that approve or deny would answer"
 
 
+def test_a_question_that_is_taken_back_ends_with_its_turn() -> None:
+    play = asked("")
+    assert play.node("kid").asks
+    play.tell(facts.Withdrawn("a2", 1, ""))
+    assert shown(play) == ("working", None, "")
+    assert not play.node("kid").asks
+    assert play.end_turn("kid", "Well.")[1:2] == [facts.TaskEnded("a2", "done", "Well.")]
+
+
 def test_of_several_prompts_one_must_be_named_and_the_others_stay_up() -> None:
     play = asked("p1", "p2")
     no = play.refused(Approve("kid"))

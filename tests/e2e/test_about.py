@@ -10,7 +10,6 @@ import pytest
 from tests.e2e.stage import Stage, kind, project
 from tests.e2e.test_environment import STAYS
 from tests.fleet import RefusedError
-from tests.house import eventually
 
 #: Says that it is ready, in which conversation and with which model; then does what it is told to.
 TALKS = """
@@ -111,13 +110,9 @@ async def test_a_fork_that_could_not_start_is_refused_and_nothing_is_made(
     )  # fmt: skip
     assert says in str(refused.value)
     assert await stage.fleet.tree() == {}
-
-    async def recorded() -> list[str]:
-        events = (await stage.fleet.call("events", since=0))["events"]
-        assert {"Born", "Starting"}.isdisjoint(event["fact"] for event in events)
-        return [event["verb"] for event in events if event["fact"] == "Refused"]
-
-    assert await eventually(recorded) == ["fork"]
+    events = (await stage.fleet.call("events", since=0))["events"]
+    assert {"Born", "Starting"}.isdisjoint(event["fact"] for event in events)
+    assert [event["verb"] for event in events if event["fact"] == "Refused"] == ["fork"]
 
 
 async def test_a_pi_that_is_not_installed_is_refused_with_the_way_out(stage: Stage) -> None:

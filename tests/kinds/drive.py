@@ -150,24 +150,23 @@ async def driven(
     process = await trio.lowlevel.open_process(
         launch.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=cwd
     )
-    live = Driven(process, kind.converse(place))
-    async with trio.open_nursery() as nursery:
-        live.facts += live.conversation.open()
-        nursery.start_soon(live.read)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    async with process.stdout, process.stdin:
+        live = Driven(process, kind.converse(place))
         try:
-            with trio.fail_after(60):
-                await _flush_unless_gone(live)
-                yield live
+            async with trio.open_nursery() as nursery:
+                live.facts += live.conversation.open()
+                nursery.start_soon(live.read)
+                with trio.fail_after(60):
+                    await _flush_unless_gone(live)
+                    yield live
+                nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True):
                 if process.returncode is None:
                     process.kill()
                 await process.wait()
-                if process.stdin is not None:
-                    await process.stdin.aclose()
-            nursery.cancel_scope.cancel()
-    if process.stdout is not None:
-        await process.stdout.aclose()
 
 
 async def _flush_unless_gone(live: Driven) -> None:

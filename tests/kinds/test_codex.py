@@ -458,6 +458,9 @@ def test_a_limit_is_told_by_codexs_own_word_for_it(
     told = {"message": words, "codexErrorInfo": info, "additionalDetails": None}
     facts = running(talk) + talk.read(event("error", error=told, willRetry=True, turnId="t1"))
     assert not only(facts, Limited), "it tries again by itself"
+    status = next(iter(info.values())) if isinstance(info, dict) else None
+    code = str((status.get("httpStatusCode") if isinstance(status, dict) else None) or "")
+    words = words if code in words else f"{code}: {words}"
     assert only(facts, Spoke)[-1].last == words
     facts = talk.read(event("error", error=told, willRetry=False)) + talk.read(completed(status="failed", error=told))
     assert [(fact.sort, fact.text) for fact in only(facts, Limited)] == ([(sort, words)] if sort else [])
@@ -521,6 +524,46 @@ def test_an_approval_that_codex_takes_back_is_answered_no_more(talk: CodexConver
     assert talk.read(event("serverRequest/resolved", requestId=4)) == []
     talk.answer("codex-4", allow=True)
     assert said(talk) == []
+
+
+def test_the_end_of_a_turn_takes_back_what_it_asked_though_codex_says_so_later(talk: CodexConversation) -> None:
+    running(talk)
+    talk.read(request(COMMAND, 4, command="rm x", turnId="t1"))
+    talk.read(request("item/tool/requestUserInput", 5, questions=[], itemId="i", turnId="t1"))
+    facts = talk.read(completed(status="interrupted"))
+    assert only(facts, Withdrawn) == [Withdrawn("a7", 3, "codex-4"), Withdrawn("a7", 3, "")]
+    assert isinstance(facts[-1], TurnEnded)
+    said(talk)
+    talk.answer("codex-4", allow=True)
+    talk.hand((task("Red", "m2"),), "")
+    assert [each.get("method") for each in said(talk)] == ["turn/start"], "it is no answer"
+    assert talk.read(event("serverRequest/resolved", requestId=4)) == []
+
+
+def test_what_a_turn_asked_is_taken_back_though_the_next_one_begins_at_once(talk: CodexConversation) -> None:
+    running(talk)
+    talk.read(request(COMMAND, 4, command="rm x", turnId="t1"))
+    talk.hand((task("More.", "m2"),), "")
+    facts = talk.read(completed(status="interrupted"))
+    assert only(facts, Withdrawn) == [Withdrawn("a7", 3, "codex-4")]
+    assert not only(facts, TurnEnded)
+
+
+def test_what_an_agent_of_codexs_asks_when_the_turn_is_over_is_denied(talk: CodexConversation) -> None:
+    running(talk)
+    talk.read(request(COMMAND, 4, command="rm x", threadId=OTHER))
+    assert talk.read(completed(thread=OTHER)) == [], "which of them asked is not said"
+    facts = talk.read(completed())
+    assert only(facts, Withdrawn) == [Withdrawn("a7", 3, "codex-4")]
+    assert {"id": 4, "result": {"decision": "decline"}} in said(talk)
+
+
+def test_a_question_that_codex_takes_back_is_not_answered_by_the_next_text(talk: CodexConversation) -> None:
+    running(talk)
+    talk.read(request("item/tool/requestUserInput", 4, questions=[], itemId="i", turnId="t1"))
+    assert talk.read(event("serverRequest/resolved", requestId=4)) == [Withdrawn("a7", 3, "")]
+    talk.hand((task("Red", "m2"),), "")
+    assert [each.get("method") for each in said(talk)] == ["turn/steer"]
 
 
 def test_a_reason_of_a_denial_joins_the_turn(talk: CodexConversation) -> None:

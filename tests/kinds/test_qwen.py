@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, TurnEnded, TurnStarted
+from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, TurnEnded, TurnStarted, Withdrawn
 from supervisor.core.ledger import Meter
 from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds import qwen_lines
@@ -263,6 +263,31 @@ def test_without_a_grant_of_tools_a_question_is_a_persons_to_answer(opened: Qwen
     assert said(opened) == []
 
 
+def test_the_end_of_a_turn_takes_its_questions_back_though_the_next_one_begins_at_once(
+    opened: QwenConversation,
+) -> None:
+    hand(opened, "Go.")
+    read(opened, INIT, asked("edit"))
+    hand(opened, "More.", "m2")
+    facts = read(opened, failed("Operation cancelled."))
+    assert only(facts, Withdrawn) == [Withdrawn("a7", 3, "p1")]
+    assert not only(facts, TurnEnded)
+    said(opened)
+    opened.answer("p1", allow=True)
+    assert said(opened) == []
+
+
+def test_what_nobody_answers_in_qwens_time_is_denied_and_cannot_be_answered(opened: QwenConversation) -> None:
+    read(opened, INIT, asked("edit", "p1"), asked("ask_user_question", "p2", questions=[{"question": "Which?"}]))
+    opened.answer("p1", allow=None, text="edit:")
+    opened.answer("", allow=None, text="Which?")
+    for told in said(opened):
+        assert told["response"]["response"] == {"behavior": "deny", "message": "Nobody has answered in time."}
+    opened.answer("p1", allow=True)
+    opened.answer("", allow=None, text="Which?")
+    assert said(opened) == []
+
+
 def test_with_a_grant_of_tools_nobody_is_asked() -> None:
     bound = QWEN.converse(seat(tools=("bash", "qwen:ask_user_question")))
     assert not only(read(bound, asked("run_shell_command"), asked("edit", "p2")), Blocked)
@@ -270,7 +295,20 @@ def test_with_a_grant_of_tools_nobody_is_asked() -> None:
     assert behaviors == ["allow", "deny"]
     questions = [{"question": "Which?"}]
     (blocked,) = only(read(bound, asked("ask_user_question", "p3", questions=questions)), Blocked)
-    assert (blocked.question, blocked.prompt) == ("Which?", "p3")
+    assert (blocked.question, blocked.prompt) == ("Which?", "")
+
+
+def test_a_question_is_answered_by_the_next_text_begun_with_when_qwen_took_it(opened: QwenConversation) -> None:
+    questions = [{"question": "Which?", "options": [{"label": "left"}, {"label": "right"}]}, {"question": "When?"}]
+    request = asked("ask_user_question", questions=questions)
+    request["request"]["tool_use_id"] = "c1"
+    (blocked,) = only(read(opened, INIT, request), Blocked)
+    assert (blocked.question, blocked.prompt, blocked.lasts) == ("Which? (left | right)\nWhen?", "", 600)
+    opened.hand((task("left, now", "m2"),), "")
+    (told,) = said(opened)
+    assert told["response"]["response"]["updatedInput"]["answers"] == {"0": "left, now", "1": "left, now"}
+    result = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "c1"}]}}
+    assert [fact.inputs for fact in only(read(opened, result, result), Read)] == [("m2",)]
 
 
 @pytest.mark.parametrize("line", [b"Debugger listening", b"\xff\xfe{", b'{"type":"assistant","mess', b"[" * 9999, b"3"])

@@ -15,6 +15,8 @@ from tests.house import below, eventually
 from tests.model_server import ModelServer
 from tests.once.clis import Cli, away, billed, counted, facts, fleet_of
 
+#: As the person configured the model for opencode.
+WINDOW = 100_000
 BASH = 'grant = { tools = ["bash"] }\n'
 
 
@@ -47,7 +49,11 @@ async def test_tasks_are_processes_of_one_conversation_and_the_books_are_the_bil
         assert (await away(fleet))["run"] == 0
         assert await fleet.ctl("instruct", "lead", "[[say:It is green.]]", "--wait") == "It is green.\n"
         assert "You are lead (id a1), " in server.asked[0]
-        await away(fleet, tasks=1)
+        lead = await away(fleet, tasks=1)
+        assert lead["context_tokens"] == server.bill[-1].tokens
+        if cli.name == "opencode":  # gemini says nothing of its window, and no table knows this model
+            assert (lead["context_window"], lead["context_window_from"]) == (WINDOW, "program")
+            assert lead["context_percent"] == round(100 * server.bill[-1].tokens / WINDOW, 2)
         await eventually(lambda: not below(fleet.process.pid), what="it stands by without a process")
         said = await fleet.json("instruct", "lead", "[[bash:echo ran > made]]", "--wait")
         assert (said["status"], said["text"]) == ("done", "It has run.")
@@ -104,7 +110,7 @@ async def test_a_spent_budget_ends_the_process_of_a_task_and_a_grant_wakes_what_
                 said.append(await fleet.json("instruct", "lead", "[[hold:never]]", "--wait", code=1))
 
             nursery.start_soon(held)
-            await eventually(lambda: any("hold" in asked for asked in server.asked), within=90)
+            await eventually(lambda: any("[[hold:never]]" in asked for asked in server.asked), within=90)
             await fleet.ctl("fork", "[[bash:true]]", "--parent", "lead", "--name", "tests")
         assert said[0]["status"] == "interrupted"
         lead = (await fleet.until(lambda tree: tree["lead"]["pid"] is None))["lead"]
