@@ -14,7 +14,7 @@ from supervisor.core.facts import LinedUp, OutOfLine
 from supervisor.core.refusals import RefusedError
 from supervisor.core.requests import Fork
 from supervisor.doors import wire
-from supervisor.doors.calls import asked
+from supervisor.doors.calls import ask, told
 from supervisor.runtime.desk import ROOM, Answer
 from supervisor.runtime.projects import Room
 
@@ -25,11 +25,11 @@ Present = Callable[[Fork], Awaitable[None]]
 async def until_born(room: Room, by: Principal, request: Fork, present: Present, seconds: float | None) -> Answer:
     """The answer that brought the agent, on disk; raises its refusal, or TimedOut. Whatever ends the wait ends the
     place in line with it: the caller's hanging up cancels this."""
-    answer = asked(room, by, request)
+    answer = room.desk.ask(by, request)
     place = next((fact.place for fact in answer.facts if isinstance(fact, LinedUp)), "")
     why = "asker"
     try:
-        await answer.durable.wait()
+        await told(answer)
         with trio.move_on_after(seconds if seconds is not None else float("inf")) as scope:
             while place and not room.desk.born(answer):
                 answer = await _again(room, by, evolve(request, place=place), present)
@@ -47,6 +47,4 @@ async def until_born(room: Room, by: Principal, request: Fork, present: Present,
 async def _again(room: Room, by: Principal, request: Fork, present: Present) -> Answer:
     await room.desk.until(ROOM, lambda: rooms.due(room.project, request.place))
     await present(request)
-    answer = asked(room, by, request)
-    await answer.durable.wait()
-    return answer
+    return await ask(room, by, request)
