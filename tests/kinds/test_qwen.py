@@ -256,7 +256,7 @@ def test_a_failed_turn_says_whether_its_provider_takes_no_more(
 
 def test_without_a_grant_of_tools_a_question_is_a_persons_to_answer(opened: QwenConversation) -> None:
     assert read(opened, asked("run_shell_command", command="rm x")) == [
-        Blocked("a7", 3, on="person", question="run_shell_command: rm x", prompt="p1")
+        Blocked("a7", 3, on="person", question="run_shell_command: rm x", prompt="p1", lasts=600)
     ]
     opened.answer("p1", allow=True)
     assert said(opened)[0]["response"]["response"]["behavior"] == "allow"
