@@ -34,6 +34,7 @@ from supervisor.runtime.containment.contain import contain
 from supervisor.runtime.containment.reaper import reap
 from supervisor.runtime.containment.sweep import sweep
 from supervisor.runtime.desk import Answer, Desk
+from supervisor.runtime.journal import codec
 from supervisor.runtime.journal.journal import HeldError, Journal, JournalError
 from supervisor.runtime.lag import Lag
 from supervisor.runtime.notify import Notify
@@ -103,6 +104,7 @@ class Daemon:
             self._desk.journal.close(time.time())
 
     async def _start(self, nursery: trio.Nursery) -> None:
+        codec.warm()
         tools = lay_out(self.runtime / "bin")
         self.projects = Projects(self.state, self.containment, self.instance, tools, nursery)
         nursery.start_soon(self._desk.run)

@@ -192,14 +192,16 @@ class _Handler(BaseHTTPRequestHandler):
             name, _, arguments = given.partition(" ")
             answer.tool(name, json.loads(arguments))
         elif mark == "slow":
-            for _ in range(int(float(given) * 10)):
+            for count in range(int(float(given) * 10)):
                 if not test.pause(0.1):
                     break
-                answer.words("slowly ")
+                answer.words(f"slowly {count} ")
         elif mark == "hold":
             answer.words("held ")
+            count = 0
             while test.held(given):
-                answer.words("still ")  # a client that has left is noticed by this
+                count += 1  # gemini takes the same words again and again for a loop, and ends its turn
+                answer.words(f"still {count} ")  # a client that has left is noticed by this
             answer.words("released")
         elif mark == "say":
             answer.words(given)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -47,10 +48,11 @@ def _install(what: str, place: Path, path: str) -> None:
     fresh = place.with_name(f"{place.name}.part")
     shutil.rmtree(fresh, ignore_errors=True)
     argv = [npm, "install", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(fresh), what]
-    # without the flag npm leaves what it compiled in TMPDIR
-    environment = {**os.environ, "PATH": path, "NODE_DISABLE_COMPILE_CACHE": "1"}
-    # S603: the argv is npm and a pin of our own
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    # Programs that are run after they are installed leave files in TMPDIR, and a test would be blamed for them.
+    with TemporaryDirectory(dir=_CACHE) as scratch:
+        environment = {**os.environ, "PATH": path, "TMPDIR": scratch, "NODE_DISABLE_COMPILE_CACHE": "1"}
+        # S603: the argv is npm and a pin of our own
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines()
         pytest.skip(f"npm cannot install {what}: {said[-1] if said else done.returncode}")

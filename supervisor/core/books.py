@@ -105,11 +105,14 @@ class Books:
             page.days, page.rows = kept, {}
 
     def _folded(self, rows: Rows, role: str) -> tuple[Rows, Usage]:
-        """What is left of some rows, and what the others come to."""
-        old = [row for row in rows if row[0] not in self.days]
+        """What is left of some rows, and what the others come to. At each day's beginning all agents' are looked at."""
+        days, kept = self.days, [row for row in rows if row[0] in self.days]
+        if len(kept) == len(rows):
+            return rows, ZERO
+        old = [row for row in rows if row[0] not in days]
         for day, model, usage in old:
             self._sum(day, (role, model), usage)
-        return tuple(row for row in rows if row[0] in self.days) if old else rows, total(row[2] for row in old)
+        return tuple(kept), total(row[2] for row in old)
 
     def fold_past(self) -> None:
         """The same for agents out of view; one that nothing is left of is not known any more."""

@@ -38,6 +38,8 @@ def covers(field: str, held: str, asked: str) -> bool:
         return True
     if field == "models":
         return held.endswith("*") and asked.startswith(held[:-1])
+    if field == "tools":  # a server's tools lie within the server
+        return held.startswith("mcp:") and asked.startswith(f"{held}:")
     if field == "paths":
         return asked.startswith(held.rstrip("/") + "/") and ".." not in asked.split("/")
     return False

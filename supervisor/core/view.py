@@ -15,6 +15,7 @@ from supervisor.core.grants import BOUNDS, BUDGETS
 from supervisor.core.ledger import NAMES, NANO, NUMBERS, Usage
 from supervisor.core.names import sees
 from supervisor.core.state import Node, Project
+from supervisor.core.still import Leaf
 from supervisor.core.words import number
 
 Plain = dict[str, Any]
@@ -49,7 +50,7 @@ def accounts(node: Node) -> Plain:
     }
 
 
-def context(node: Node | None) -> Plain:
+def context(node: Node | Leaf | None) -> Plain:
     """How full the window of its conversation is, in percent; what it holds and has room for, in tokens; and who says
     how large it is: `program`, or the table that does. None of it is known of who is out of view."""
     if node is None:

@@ -14,7 +14,7 @@ from supervisor.core.facts import LinedUp, OutOfLine
 from supervisor.core.refusals import RefusedError
 from supervisor.core.requests import Fork
 from supervisor.doors import wire
-from supervisor.doors.calls import ask, told
+from supervisor.doors.calls import told
 from supervisor.runtime.desk import ROOM, Answer
 from supervisor.runtime.projects import Room
 
@@ -47,4 +47,4 @@ async def until_born(room: Room, by: Principal, request: Fork, present: Present,
 async def _again(room: Room, by: Principal, request: Fork, present: Present) -> Answer:
     await room.desk.until(ROOM, lambda: rooms.due(room.project, request.place))
     await present(request)
-    return await ask(room, by, request)
+    return await told(room.desk.ask(by, request))

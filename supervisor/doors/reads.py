@@ -115,7 +115,8 @@ class Reads:
             since = spending.first_day(params.get("since") or "today", _today())
         except ValueError as error:
             raise wire.BadParams("since", str(error)) from None
-        return spending.spending(room.project, call.principal, time.time(), branch, group, since)
+        steps = spending.spent(room.project, call.principal, time.time(), branch, group, since)
+        return await turn.stepped(steps)
 
     async def metrics(self, call: Call) -> Plain:
         """Counts of every project, or of the one that is named, for programs that keep them over time."""

@@ -12,10 +12,9 @@ _TALK = (
     "-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--replay-user-messages",
     "--permission-prompt-tool", "stdio",
 )  # fmt: skip
-#: claude loads all of a person's MCP servers or none.
 _SERVERS = (
-    "all MCP servers of the person are there: a tool of theirs that is not granted is refused when claude asks for it, "
-    "and it does not ask where the person's own settings allow it"
+    "of an MCP server of which a tool is granted all tools are there: one that is not granted is refused when claude "
+    "asks for it, and it does not ask where the person's own settings allow it"
 )
 
 
@@ -56,9 +55,7 @@ class Claude:
         return ClaudeConversation(seat)
 
     def unenforced(self, seat: Seat) -> tuple[str, ...]:
-        if seat.tools is None or not any(name.startswith("mcp__") for name in claude_lines.named(seat.tools)):
-            return ()
-        return (_SERVERS,)
+        return (_SERVERS,) if seat.tools is not None and claude_lines.part(seat.tools) else ()
 
     def reopen(self, kind: KindSpec, seat: Seat) -> Reopening:
         if not seat.session:

@@ -4,13 +4,14 @@ options."""
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from typing import cast
 
 from supervisor.core.facts import Limit
 from supervisor.core.ledger import Usage
-from supervisor.kinds import fields
+from supervisor.kinds import fields, mcp
 from supervisor.kinds.fields import LineError
 
 #: Neutral names of tools and claude's own.
@@ -149,7 +150,7 @@ def retry(said: Mapping[str, object]) -> str:
 def named(granted: tuple[str, ...]) -> tuple[str, ...]:
     """Claude's names of the tools of a grant, MCP servers' among them; what is none of claude's gives nothing."""
     names: list[str] = []
-    for name in granted:
+    for name in mcp.written(granted, "mcp__{server}__{tool}"):
         found = _OWN_TOOL.fullmatch(name)
         names += TOOLS.get(name, ()) if found is None else (found[1] or found[2],)
     return tuple(dict.fromkeys(names))
@@ -159,13 +160,25 @@ def tools(granted: tuple[str, ...] | None) -> tuple[str, ...]:
     """The options that leave claude these tools and no others, to be used unasked; a right not named is claude's own
     default, with its own questions."""
     if granted is None:
-        return ()
+        return ("--strict-mcp-config",)
     names = named(granted)
     own = [name for name in names if not name.startswith("mcp__")]
-    # Of a person's MCP servers claude loads all or none.
-    strict = ("--strict-mcp-config",) if len(own) == len(names) else ()
+    loaded = [*mcp.servers(granted), *(name.split("__")[1] for name in names if name not in own)]
     allowed = ("--allowedTools", ",".join(names)) if names else ()
-    return ("--tools", ",".join(own), *allowed, *strict)
+    return ("--tools", ",".join(own), *allowed, *_servers(loaded))
+
+
+def _servers(names: list[str]) -> tuple[str, ...]:
+    """Of the person's MCP servers claude loads these, and none where there are none of these."""
+    listed = [{"serverName": name} for name in dict.fromkeys(names)]
+    return ("--settings", json.dumps({"allowedMcpServers": listed})) if listed else ("--strict-mcp-config",)
+
+
+def part(granted: tuple[str, ...]) -> bool:
+    """Whether it holds a tool of a server and not all of that."""
+    return any(
+        name.startswith("mcp__") and name.count("__") > 1 and not name.endswith("__*") for name in named(granted)
+    )
 
 
 def granted(tool: str, rights: tuple[str, ...]) -> bool:

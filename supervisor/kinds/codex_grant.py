@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from supervisor.kinds import mcp
+
 #: What codex's shell is needed for.
 SHELL = frozenset({"read", "grep", "glob", "ls", "edit", "write", "bash"})
 WRITES = frozenset({"edit", "write"})
@@ -52,7 +54,7 @@ def settings(tools: tuple[str, ...] | None, servers: Iterable[str]) -> dict[str,
 def _named(tools: tuple[str, ...] | None) -> Mapping[str, set[str] | None]:
     """The MCP servers of a grant, and which of their tools (None: all)."""
     named: dict[str, set[str] | None] = {}
-    for entry in tools or ():
+    for entry in mcp.written(tools or (), "codex:mcp__{server}__{tool}", plain="A-Za-z0-9_.-"):
         if (found := _SERVER.fullmatch(entry)) is None:
             continue
         server, tool = found[1], found[2]

@@ -11,8 +11,6 @@ from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 
 #: The rules of a grant's tools, in the agent's home.
 POLICY = "gemini-tools.toml"
-#: A server of this name is nobody's: with it alone named, none is started.
-_NO_SERVER = "no-server-of-the-grant"
 
 
 class Gemini:
@@ -42,8 +40,7 @@ class Gemini:
         if seat.tools is not None:
             files = ((POLICY, gemini_lines.policy(seat.tools)),)
             argv += ["--admin-policy", f"{seat.home}/{POLICY}"]
-            if not any(name.startswith("mcp_") for name in gemini_lines.granted(seat.tools)):
-                argv += ["--allowed-mcp-server-names", _NO_SERVER]
+        argv += ["--allowed-mcp-server-names", ",".join(gemini_lines.servers(seat.tools))]
         # Otherwise gemini is two processes, and the first one keeps signals to itself.
         return Launch(tuple(argv), (("GEMINI_CLI_NO_RELAUNCH", "true"),), files)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 
 from supervisor.core.ledger import Report, Usage
-from supervisor.kinds import fields
+from supervisor.kinds import fields, mcp
 from supervisor.kinds.readable import readable
 
 #: gemini's own tools, in version 0.61.
@@ -102,10 +102,21 @@ def shown(name: str, given: object) -> str:
 def granted(tools: tuple[str, ...]) -> tuple[str, ...]:
     """gemini's names of the tools of a grant."""
     named: list[str] = []
-    for tool in tools:
+    for tool in mcp.written(tools, "gemini:mcp_{server}_{tool}", plain="A-Za-z0-9_.-"):
         own = _OWN_TOOL.fullmatch(tool)
         named += TOOLS.get(tool, (own[1],) if own else ())
     return tuple(dict.fromkeys(named))
+
+
+def servers(tools: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The person's MCP servers that are started. Where one's name ends in `mcp_SERVER_TOOL` cannot be known: all that
+    it may be are named."""
+    names = [*mcp.servers(tools)]
+    for name in granted(tools or ()):
+        parts = name.split("_")
+        if parts[0] == "mcp":
+            names += ["_".join(parts[1:end]) for end in range(2, len(parts))]
+    return tuple(dict.fromkeys(names)) or (mcp.NOBODYS,)
 
 
 def policy(tools: tuple[str, ...]) -> str:

@@ -14,6 +14,8 @@ from supervisor.kinds.readable import readable
 
 #: Of lines that are too long, only these would be missed.
 _NEEDED = (b'{"type":"result"', b'{"type":"message"')
+#: A warning of gemini's after which it ends its task: it is told as done, and the call that was cut by nothing.
+_LOOP = "Loop detected"
 _EMPTY = "gemini ended its task with an error and gave no reason"
 
 
@@ -25,6 +27,7 @@ class GeminiConversation(OnceConversation):
         self._tools: set[str] = set()
         #: model calls that began, and of those the ones that were answered
         self._calls = self._answered = 0
+        self._looped = False
 
     def read(self, line: bytes) -> list[Fact]:
         try:
@@ -82,14 +85,18 @@ class GeminiConversation(OnceConversation):
 
     def _failed(self, said: dict[str, object]) -> list[Fact]:
         message = fields.words(said, "message")
-        if fields.words(said, "severity", "error") == "error":
+        looped = message.startswith(_LOOP)
+        self._looped = self._looped or looped
+        if looped or fields.words(said, "severity", "error") == "error":
             self._error = message
         return self._spoke(readable(message))
 
     def _result(self, said: dict[str, object]) -> list[Fact]:
         stats = fields.member(said, "stats")
         name = f"{self._session}:{fields.words(said, 'timestamp')}"
-        spent = self._spent(gemini_lines.reports(stats, name, self._answered))
+        lost, self._looped = int(self._looped), False
+        self._answered -= lost
+        spent = self._spent(gemini_lines.reports(stats, name, self._answered), lost)
         if not self._turn:  # the same line once more
             return spent
         told = said.get("error")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from supervisor.core.ledger import Report, Usage
-from supervisor.kinds import fields
+from supervisor.kinds import fields, mcp
 
 #: Neutral names of tools and opencode's own.
 TOOLS = {
@@ -29,7 +29,7 @@ PERMISSIONS = (
 #: Tools that come under the permission `edit`.
 EDITING = ("edit", "write", "apply_patch")
 #: `opencode:NAME` in a grant; a `*` at the end is any rest.
-_OWN_TOOL = re.compile(r"opencode:([A-Za-z][A-Za-z0-9_.-]*\*?)")
+_OWN_TOOL = re.compile(r"opencode:([A-Za-z0-9][A-Za-z0-9_.-]*\*?)")
 
 
 @frozen
@@ -95,7 +95,7 @@ def child(part: Mapping[str, object]) -> str:
 def granted(tools: tuple[str, ...]) -> tuple[str, ...]:
     """opencode's names of the tools of a grant."""
     named: list[str] = []
-    for tool in tools:
+    for tool in mcp.written(tools, "opencode:{server}_{tool}"):
         own = _OWN_TOOL.fullmatch(tool)
         named += TOOLS.get(tool, (own[1],) if own else ())
     return tuple(dict.fromkeys(named))

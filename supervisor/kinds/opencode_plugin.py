@@ -8,6 +8,7 @@ import json
 _LISTEN = """\
 // Written by fleet-supervisor at each start. It tells the fleet what a task uses, and holds it to its grant of tools.
 const GRANT = %s
+const OWN = %s
 const granted = (tool) =>
   GRANT === null || GRANT.some((name) => (name.endsWith("*") ? tool.startsWith(name.slice(0, -1)) : tool === name))
 const told = (type, said) => {
@@ -17,10 +18,10 @@ const told = (type, said) => {
   return type === "message.part.updated" && ["step-start", "step-finish"].includes(said.part?.type)
 }
 const denied = (config) => {
-  const own = %s.filter((tool) => !granted(tool))
-  const servers = Object.keys(config.mcp ?? {}).filter((name) => !GRANT.some((tool) => tool.startsWith(name + "_")))
+  const tools = (name) => name.replace(/[^a-zA-Z0-9_-]/g, "_") + "_"
+  const servers = Object.keys(config.mcp ?? {}).filter((name) => !GRANT?.some((tool) => tool.startsWith(tools(name))))
   for (const name of servers) config.mcp[name] = { ...config.mcp[name], enabled: false }
-  return own
+  return GRANT === null ? [] : OWN.filter((tool) => !granted(tool))
 }
 const hide = (holder, tools) => {
   const rules = typeof holder.permission === "string" ? { "*": holder.permission } : { ...holder.permission }
@@ -31,8 +32,8 @@ const hide = (holder, tools) => {
 }
 export const Fleet = async () => ({
   config: async (config) => {
-    if (GRANT === null) return
     const tools = denied(config)
+    if (GRANT === null) return
     hide(config, tools)
     for (const agent of Object.values(config.agent ?? {})) if (agent?.permission) hide(agent, tools)
   },

@@ -43,6 +43,10 @@ class Pi:
         told = ["`paths` and `env`: its tools see what the person sees"]
         if seat.tools is None or "bash" in seat.tools:
             told.append("with `bash` it runs whatever the person could: what else is missing, commands can do")
+        if "--no-mcp" not in pi_lines.tools(seat.tools):
+            told.append(
+                "pi starts all MCP servers of the person's or none; tools that are not granted it does not offer"
+            )
         return (*told, "a model that an extension of pi's changes to")
 
     def reopen(self, kind: KindSpec, seat: Seat) -> Reopening:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from supervisor.core.ledger import UNKNOWN, ZERO, Report, Usage
-from supervisor.kinds import fields
+from supervisor.kinds import fields, mcp
 from supervisor.kinds.readable import readable
 
 #: So many calls are looked at again when a conversation is resumed; each is booked once, and far more are known.
@@ -123,10 +123,13 @@ def tools(granted: tuple[str, ...] | None) -> tuple[str, ...]:
     servers are loaded only where one of their tools is named."""
     if granted is None:
         return ("--no-mcp",)
-    own = [TOOLS.get(name) or (found[1] if (found := _OWN_TOOL.fullmatch(name)) else "") for name in granted]
+    own = [
+        TOOLS.get(name) or (found[1] if (found := _OWN_TOOL.fullmatch(name)) else "")
+        for name in mcp.written(granted, "pi:mcp__{server}__{tool}")
+    ]
     named = list(dict.fromkeys(name for name in own if name))
     if not named:
         return ("--no-tools", "--no-mcp")
     # A list without a name of theirs leaves the tools of the person's MCP servers in.
-    mcp = () if any(name.startswith("mcp__") for name in named) else ("--no-mcp",)
-    return ("--tools", ",".join(named), *mcp)
+    none = () if any(name.startswith("mcp__") for name in named) else ("--no-mcp",)
+    return ("--tools", ",".join(named), *none)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from supervisor.core.facts import Limit
 from supervisor.core.ledger import ZERO, Report, Usage
-from supervisor.kinds import claude_lines, fields
+from supervisor.kinds import claude_lines, fields, mcp
 from supervisor.kinds.fields import LineError
 
 #: Neutral names of tools and qwen's own.
@@ -70,7 +70,7 @@ def context(told: Mapping[str, object]) -> Report | None:
 def named(granted: tuple[str, ...]) -> tuple[str, ...]:
     """Qwen's names of the tools of a grant, MCP servers' among them; what is none of qwen's gives nothing."""
     names: list[str] = []
-    for name in granted:
+    for name in mcp.written(granted, "mcp__{server}__{tool}"):
         found = _OWN_TOOL.fullmatch(name)
         names += TOOLS.get(name, ()) if found is None else (found[1] or found[2],)
     return tuple(dict.fromkeys(names))
@@ -79,16 +79,16 @@ def named(granted: tuple[str, ...]) -> tuple[str, ...]:
 def tools(granted: tuple[str, ...] | None) -> tuple[str, ...]:
     """The options that leave qwen these tools and no others. Whatever it has beyond asks first, and is refused."""
     if granted is None:
-        return ()
+        return ("--allowed-mcp-server-names", mcp.NOBODYS)
     names = named(granted)
-    servers = [name.split("__")[1] for name in names if name.startswith("mcp__")]
+    servers = [*mcp.servers(granted), *(name.split("__")[1] for name in names if name.startswith("mcp__"))]
     kept = {*names, *(_TO_SERVERS if servers else ())}
     excluded = ",".join(name for name in ALWAYS if name not in kept)
     return (
         "--approval-mode", "default",
         "--core-tools", ",".join(names) or "none",
         *(("--exclude-tools", excluded) if excluded else ()),
-        "--allowed-mcp-server-names", ",".join(dict.fromkeys(servers)) or "none",
+        "--allowed-mcp-server-names", ",".join(dict.fromkeys(servers)) or mcp.NOBODYS,
     )  # fmt: skip
 
 

@@ -181,8 +181,7 @@ class Desk:
         return Stamp(time.time(), self._next_agent(), len(forks or ()), chance, time.strftime("%Y-%m-%d"))
 
     def _refuse(self, by: str, verb: str, refusal: Refusal) -> Answer:
-        fact = self._refusals.take(by, verb, refusal)
-        moment = Moment.of(self.project, self._stamp())
+        fact, moment = self._refusals.take(by, verb, refusal), Moment.of(self.project, self._stamp())
         taken = take(self.project, [fact], moment) if fact is not None else []
         return Answer(refusal, durable=self._record(by, taken, moment.stamp.at).durable)
 

@@ -29,7 +29,8 @@ from supervisor.kinds.claude_talk import ClaudeConversation
 from tests.kinds.drive import SEAT, booked, context, only, seat, task
 
 KIND = KindSpec("claude", "claude")
-TALK = CLAUDE.launch(KIND, SEAT).argv
+TALK, NO_SERVERS = CLAUDE.launch(KIND, SEAT).argv[:-1], "--strict-mcp-config"
+NOTES = ("--settings", '{"allowedMcpServers": [{"serverName": "notes"}]}')
 INIT = {"type": "system", "subtype": "init", "session_id": "s1", "model": "opus"}
 
 
@@ -97,8 +98,8 @@ def test_it_is_started_with_our_model_tools_and_instructions_and_its_own_session
 
 
 def test_a_conversation_is_resumed_by_claudes_own_id_for_it() -> None:
-    assert CLAUDE.launch(KIND, seat(session="s1", resume=True)).argv == (*TALK, "--resume", "s1")
-    assert CLAUDE.launch(KIND, seat(session="", resume=True)).argv == TALK
+    assert CLAUDE.launch(KIND, seat(session="s1", resume=True)).argv == (*TALK, "--resume", "s1", NO_SERVERS)
+    assert CLAUDE.launch(KIND, seat(session="", resume=True)).argv == (*TALK, NO_SERVERS)
     found = CLAUDE.reopen(KIND, seat(session="s1"))
     assert (found.argv, found.file) == (("claude", "--resume", "s1"), "~/.claude/projects/*/s1.jsonl")
     assert CLAUDE.reopen(KIND, SEAT).argv == ()
@@ -107,7 +108,7 @@ def test_a_conversation_is_resumed_by_claudes_own_id_for_it() -> None:
 @pytest.mark.parametrize(
     ("granted", "options"),
     [
-        (None, ()),
+        (None, ("--strict-mcp-config",)),
         ((), ("--tools", "", "--strict-mcp-config")),
         (("pi:codemode",), ("--tools", "", "--strict-mcp-config")),
         (("ls", "glob"), ("--tools", "Glob", "--allowedTools", "Glob", "--strict-mcp-config")),
@@ -115,8 +116,10 @@ def test_a_conversation_is_resumed_by_claudes_own_id_for_it() -> None:
             ("web", "claude:Task"),
             ("--tools", "WebFetch,WebSearch,Task", "--allowedTools", "WebFetch,WebSearch,Task", "--strict-mcp-config"),
         ),
-        (("read", "mcp__notes__*"), ("--tools", "Read", "--allowedTools", "Read,mcp__notes__*")),
-        (("claude:mcp__notes__ping",), ("--tools", "", "--allowedTools", "mcp__notes__ping")),
+        (("read", "mcp__notes__*"), ("--tools", "Read", "--allowedTools", "Read,mcp__notes__*", *NOTES)),
+        (("claude:mcp__notes__ping",), ("--tools", "", "--allowedTools", "mcp__notes__ping", *NOTES)),
+        (("mcp:notes",), ("--tools", "", "--allowedTools", "mcp__notes__*", *NOTES)),
+        (("mcp:notes:ping",), ("--tools", "", "--allowedTools", "mcp__notes__ping", *NOTES)),
     ],
 )
 def test_a_grant_of_tools_becomes_options(granted: tuple[str, ...] | None, options: tuple[str, ...]) -> None:

@@ -12,12 +12,13 @@ from attrs import evolve
 from supervisor.core.facts import Fact, Garbled, Limited, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
 from supervisor.core.ledger import Usage
 from supervisor.core.spec import KindSpec, Spec
-from supervisor.kinds import gemini_lines
+from supervisor.kinds import gemini_lines, mcp
 from supervisor.kinds.gemini import GEMINI
 from supervisor.kinds.gemini_talk import GeminiConversation
 from tests.kinds.drive import SEAT, booked, only, seat, task
 
 KIND = KindSpec("gemini", "gemini", once=True)
+NO_SERVERS = ("--allowed-mcp-server-names", mcp.NOBODYS)
 STATS = {"total_tokens": 1351, "input_tokens": 1310, "output_tokens": 34, "cached": 210, "input": 1100}
 
 
@@ -59,11 +60,12 @@ def test_it_is_one_process_that_is_started_with_model_and_session() -> None:
     launch = GEMINI.launch(KIND, place)
     assert launch.argv == (
         "gemini", "--skip-trust", "-y", "-o", "stream-json", "-m", "gemini-2.5-pro", "--resume", "3bbee8c0",
+        *NO_SERVERS,
     )  # fmt: skip
     assert launch.env == (("GEMINI_CLI_NO_RELAUNCH", "true"),), "nothing moves the person's own gemini"
     assert launch.files == ()
     mine = KindSpec("mine", "gemini", ("npx", "gemini"), once=True)
-    assert GEMINI.launch(mine, SEAT).argv == ("npx", "gemini", "--skip-trust", "-y", "-o", "stream-json")
+    assert GEMINI.launch(mine, SEAT).argv[:6] == ("npx", "gemini", "--skip-trust", "-y", "-o", "stream-json")
 
 
 def test_a_conversation_that_has_no_name_yet_is_a_new_one() -> None:
@@ -91,18 +93,23 @@ def test_a_grant_of_tools_denies_all_others(granted: tuple[str, ...], left: set[
     launch = GEMINI.launch(KIND, seat(tools=granted, home="/home/a7"))
     ((name, text),) = launch.files
     assert launch.argv[-4:-2] == ("--admin-policy", f"/home/a7/{name}")
-    assert launch.argv[-2] == "--allowed-mcp-server-names", "no server of the person's is started"
-    own, mcp = tomllib.loads(text)["rule"]
+    assert launch.argv[-2:] == NO_SERVERS, "no server of the person's is started"
+    own, others = tomllib.loads(text)["rule"]
     assert set(gemini_lines.OWN) - set(own["toolName"]) == left
-    assert (own["decision"], mcp["decision"], mcp["toolName"]) == ("deny", "deny", ["mcp_*"])
+    assert (own["decision"], others["decision"], others["toolName"]) == ("deny", "deny", ["mcp_*"])
 
 
-def test_a_tool_of_a_server_is_left_by_its_name() -> None:
-    launch = GEMINI.launch(KIND, seat(tools=("read", "gemini:mcp_notes_*", 'gemini:mcp_x"\ndecision'), home="/h"))
-    assert "--allowed-mcp-server-names" not in launch.argv
+@pytest.mark.parametrize("name", ["gemini:mcp_notes_*", "mcp:notes"])
+def test_a_tool_of_a_server_is_left_by_its_name(name: str) -> None:
+    launch = GEMINI.launch(KIND, seat(tools=("read", name, 'gemini:mcp_x"\ndecision'), home="/h"))
+    assert launch.argv[-2:] == ("--allowed-mcp-server-names", "notes")
     *_, allowed = tomllib.loads(launch.files[0][1])["rule"]
     assert (allowed["toolName"], allowed["decision"]) == (["mcp_notes_*"], "allow")
     assert allowed["priority"] > 900
+
+
+def test_of_which_server_a_tool_is_its_name_may_not_tell() -> None:
+    assert gemini_lines.servers(("mcp:my_notes:read", "gemini:mcp_a_b_c")) == ("my_notes", "my", "a", "a_b")
 
 
 def test_its_task_is_all_texts_after_the_instructions_and_who_it_is() -> None:
@@ -224,6 +231,20 @@ def test_an_interrupted_task_is_aborted_when_its_process_has_ended(handed: Gemin
     handed.interrupt()
     assert handed.outgoing() == b""
     assert only(handed.ended(), TurnEnded) == [TurnEnded("a7", 3, "aborted", text="begun")]
+
+
+@pytest.mark.parametrize(("before", "calls"), [((), 0), ((CALL, BACK), 1)])
+def test_a_task_that_gemini_ends_for_its_loops_has_failed_and_a_call_of_it_is_lost(
+    handed: GeminiConversation, before: tuple[bytes, ...], calls: int
+) -> None:
+    warned = line("error", severity="warning", message="Loop detected, stopping execution")
+    ended = result(models={} if not calls else None)
+    facts = read(handed, INIT, *before, word("still still "), warned, ended, ended)
+    (end,) = only(facts, TurnEnded)
+    assert (end.outcome, end.error) == ("error", "Loop detected, stopping execution")
+    spent = only(facts, Spent)
+    assert sum(fact.incomplete for fact in spent) == 1
+    assert booked(facts).calls == calls
 
 
 def test_a_task_that_was_done_before_its_interruption_is_done(handed: GeminiConversation) -> None:

@@ -124,7 +124,7 @@ def test_what_it_adds_to_the_persons_configuration_is_its_plugin_and_the_instruc
 def test_a_grant_of_tools_goes_into_the_plugin(granted: tuple[str, ...], named: list[str], shown: set[str]) -> None:
     ((_, script),) = OPENCODE.launch(KIND, seat(tools=granted, home="/h")).files
     assert f"const GRANT = {json.dumps(named)}\n" in script
-    own = json.loads(script.partition("const own = ")[2].partition(".filter")[0])
+    own = json.loads(script.partition("const OWN = ")[2].partition("\n")[0])
     editing = {"edit"} if {"edit", "write"} & set(named) else set()
     assert ({name for name in own if name in named} | editing) == shown
     assert {"bash", "task", "skill", "webfetch"} <= set(own)

@@ -69,6 +69,8 @@ def test_it_stays_where_the_person_has_it() -> None:
         ((), ("--no-tools", "--no-mcp")),
         (("web",), ("--no-tools", "--no-mcp")),
         (("claude:Task", "read"), ("--tools", "read", "--no-mcp")),
+        (("read", "mcp:notes"), ("--tools", "read,mcp__notes__*")),
+        (("mcp:my.notes:read",), ("--tools", "mcp__my_notes__read")),
         (("read", "pi:mcp__notes__*"), ("--tools", "read,mcp__notes__*")),
     ],
 )

@@ -10,13 +10,13 @@ import pytest
 from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, TurnEnded, TurnStarted, Withdrawn
 from supervisor.core.ledger import Meter
 from supervisor.core.spec import KindSpec, Spec
-from supervisor.kinds import qwen_lines
+from supervisor.kinds import mcp, qwen_lines
 from supervisor.kinds.qwen import QWEN
 from supervisor.kinds.qwen_talk import QwenConversation
 from tests.kinds.drive import SEAT, booked, context, only, seat, task
 
 KIND = KindSpec("qwen", "qwen")
-TALK = QWEN.launch(KIND, SEAT).argv
+TALK, NO_SERVERS = QWEN.launch(KIND, SEAT).argv[:-2], ("--allowed-mcp-server-names", mcp.NOBODYS)
 INIT = {"type": "system", "subtype": "init", "session_id": "s1", "model": "coder"}
 NEWS = {"type": "system", "subtype": "task_notification", "task_id": "t"}
 
@@ -75,7 +75,7 @@ def test_it_is_started_with_our_model_tools_and_instructions_and_its_own_session
     excluded = argv[argv.index("--exclude-tools") + 1]
     assert argv == (
         *TALK, "--model", "coder", "--approval-mode", "default", "--core-tools", "read_file,run_shell_command",
-        "--exclude-tools", excluded, "--allowed-mcp-server-names", "none", "--append-system-prompt", "Be brief.",
+        "--exclude-tools", excluded, *NO_SERVERS, "--append-system-prompt", "Be brief.",
     )  # fmt: skip
     assert "agent" in excluded.split(",")
     assert QWEN.launch(KindSpec("mine", "qwen", ("npx", "qwen")), SEAT).argv[:2] == ("npx", "qwen")
@@ -83,15 +83,16 @@ def test_it_is_started_with_our_model_tools_and_instructions_and_its_own_session
 
 
 def test_a_conversation_is_resumed_by_qwens_own_id_for_it() -> None:
-    assert QWEN.launch(KIND, seat(session="s1", resume=True)).argv == (*TALK, "--resume", "s1")
-    assert QWEN.launch(KIND, seat(resume=True)).argv == TALK
+    assert QWEN.launch(KIND, seat(session="s1", resume=True)).argv == (*TALK, "--resume", "s1", *NO_SERVERS)
+    assert QWEN.launch(KIND, seat(resume=True)).argv == (*TALK, *NO_SERVERS)
     found = QWEN.reopen(KIND, seat(session="s1"))
     assert (found.argv, found.file) == (("qwen", "--resume", "s1"), "~/.qwen/projects/*/chats/s1.jsonl")
     assert QWEN.reopen(KIND, SEAT).argv == ()
 
 
-def test_an_mcp_server_is_there_when_a_tool_of_it_is_granted() -> None:
-    argv = QWEN.launch(KIND, seat(tools=("mcp__notes__ping",))).argv
+@pytest.mark.parametrize("name", ["mcp__notes__ping", "mcp:notes:ping"])
+def test_an_mcp_server_is_there_when_a_tool_of_it_is_granted(name: str) -> None:
+    argv = QWEN.launch(KIND, seat(tools=(name,))).argv
     assert argv[argv.index("--core-tools") + 1] == "mcp__notes__ping"
     assert argv[argv.index("--allowed-mcp-server-names") + 1] == "notes"
     assert "tool_call" not in argv[argv.index("--exclude-tools") + 1].split(",")
@@ -255,7 +256,7 @@ def test_a_failed_turn_says_whether_its_provider_takes_no_more(
 
 def test_without_a_grant_of_tools_a_question_is_a_persons_to_answer(opened: QwenConversation) -> None:
     assert read(opened, asked("run_shell_command", command="rm x")) == [
-        Blocked("a7", 3, on="person", question="run_shell_command: rm x", prompt="p1")
+        Blocked("a7", 3, on="person", question="run_shell_command: rm x", prompt="p1", lasts=600)
     ]
     opened.answer("p1", allow=True)
     assert said(opened)[0]["response"]["response"]["behavior"] == "allow"

@@ -56,6 +56,11 @@ def home() -> Path:
     return Path(os.environ["HOME"])
 
 
+def opencode_file() -> Path:
+    """The person's configuration of opencode."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config") / "opencode" / "opencode.json"
+
+
 def _gemini(url: str) -> dict[str, str]:
     settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"enableAutoUpdate": False}}
     write(home() / ".gemini" / "settings.json", settings | {"privacy": {"usageStatisticsEnabled": False}})
@@ -69,8 +74,7 @@ def _opencode(url: str) -> dict[str, str]:
     options = {"baseURL": f"{url}/v1", "apiKey": "no-secret"}
     provider = {"npm": "@ai-sdk/openai-compatible", "name": "Local", "options": options, "models": {"big": model}}
     own = {"model": "local/big", "small_model": "local/big", "autoupdate": False, "share": "disabled"}
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config")
-    write(config / "opencode" / "opencode.json", own | {"provider": {"local": provider}})
+    write(opencode_file(), own | {"provider": {"local": provider}})
     (home() / "tmp").mkdir()  # it leaves a directory there
     off = {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
     return off | {"TMPDIR": str(home() / "tmp")}

@@ -4,45 +4,20 @@ takes from it and never adds."""
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.house import below
 from tests.model_server import ModelServer
-from tests.once.clis import CLIS, Cli, away, billed, counted, fleet_of, home, write
+from tests.once.clis import CLIS, Cli, away, billed, counted, fleet_of, home, opencode_file, write
 
 GEMINI, OPENCODE = CLIS
-
-
-def opencode_file() -> Path:
-    """The person's configuration of opencode."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or home() / ".config") / "opencode" / "opencode.json"
 
 
 def add(file: Path, more: dict[str, object]) -> None:
     """The person writes more into a file of theirs."""
     write(file, json.loads(file.read_text()) | more)
-
-
-def with_a_server(cli: Cli, at: Path) -> None:
-    """An MCP server of the person's, which leaves a trace when it is started."""
-    if cli is GEMINI:
-        server = {"command": "touch", "args": [f"{at}/started"]}
-        add(home() / ".gemini" / "settings.json", {"mcpServers": {"notes": server}})
-    else:
-        add(opencode_file(), {"mcp": {"notes": {"type": "local", "command": ["touch", f"{at}/started"]}}})
-
-
-@pytest.mark.parametrize(("grant", "starts"), [("", True), ('grant = { tools = ["bash"] }\n', False)])
-async def test_the_persons_servers_are_started_unless_a_grant_leaves_them_out(
-    cli: Cli, tmp_path: Path, grant: str, *, starts: bool
-) -> None:
-    with_a_server(cli, tmp_path)
-    async with fleet_of(tmp_path, cli.toml(grant)) as fleet:
-        await fleet.ctl("instruct", "lead", "[[ok]]", "--wait")
-        assert (tmp_path / "started").exists() == starts
 
 
 async def test_what_the_person_denies_stays_denied_under_a_grant_of_the_tool(
