@@ -25,16 +25,20 @@ Present = Callable[[Fork], Awaitable[None]]
 async def until_born(room: Room, by: Principal, request: Fork, present: Present, seconds: float | None) -> Answer:
     """The answer that brought the agent, on disk; raises its refusal, or TimedOut. Whatever ends the wait ends the
     place in line with it: the caller's hanging up cancels this."""
+    deadline = trio.current_time() + (seconds if seconds is not None else float("inf"))
     answer = room.desk.ask(by, request)
     place = next((fact.place for fact in answer.facts if isinstance(fact, LinedUp)), "")
-    why = "asker"
+    again, why = evolve(request, place=place), "asker"
     try:
         await told(answer)
-        with trio.move_on_after(seconds if seconds is not None else float("inf")) as scope:
-            while place and not room.desk.born(answer):
-                answer = await _again(room, by, evolve(request, place=place), present)
-        if scope.cancelled_caught:
-            raise wire.TimedOut(f"no room became free within {seconds} s; the fork waits no longer")
+        while place and not room.desk.born(answer):
+            # What was asked for is not given up while it becomes durable: an agent may have been born.
+            with trio.CancelScope(deadline=deadline) as wait:
+                await room.desk.until(ROOM, lambda: rooms.due(room.project, place))
+                await present(again)
+            if wait.cancelled_caught:
+                raise wire.TimedOut(f"no room became free within {seconds} s; the fork waits no longer")
+            answer = await told(room.desk.ask(by, again))
     except RefusedError as no:
         why = no.refusal.code
         raise
@@ -42,9 +46,3 @@ async def until_born(room: Room, by: Principal, request: Fork, present: Present,
         if place in room.project.line:
             room.desk.observe(OutOfLine(place, why))
     return answer
-
-
-async def _again(room: Room, by: Principal, request: Fork, present: Present) -> Answer:
-    await room.desk.until(ROOM, lambda: rooms.due(room.project, request.place))
-    await present(request)
-    return await told(room.desk.ask(by, request))

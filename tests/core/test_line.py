@@ -96,7 +96,9 @@ def test_who_waits_for_something_else_is_passed() -> None:
     play.exit(leave_it)
     # Its turn for the one, and then another limit holds it: the next one has what it cannot use.
     assert room.due(play.project, waits.place)
+    since = play.project.line["q1"].since
     assert play.facts(waits) == [facts.LinedUp("q1", "operator", 0, "a1", "children", "a1", 1)]
+    assert play.project.line["q1"].since == since, "it has waited as long as before"
     play.facts(elsewhere)
     assert [*play.project.line] == ["q1"]
 
