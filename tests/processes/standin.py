@@ -25,6 +25,10 @@ def run(argv: list[str]) -> int:
         return int(ways[ways.index("leave") + 1])
     if "spent" in ways and len(numbers(room, "starts")) > 1:
         return int(ways[ways.index("spent") + 1])
+    # A signal that comes before it is waited for is not lost.
+    told, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes)
     for number in signals.heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: _note(room, "signals", number))
     if "tree" in ways:
@@ -40,8 +44,8 @@ def run(argv: list[str]) -> int:
         post.ready()
     _note(room, "ready", os.getpid())
     while True:
-        signal.pause()
-        if "stubborn" not in ways and numbers(room, "signals")[-1] != signal.SIGHUP:
+        number = os.read(told, 1)[0]
+        if "stubborn" not in ways and number in (signal.SIGTERM, signal.SIGINT):
             return 5
 
 
