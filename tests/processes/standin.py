@@ -29,7 +29,8 @@ def run(argv: list[str]) -> int:
     told, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.set_wakeup_fd(wakes)
-    for number in signals.heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    heard = signals.heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in heard:
         signal.signal(number, lambda number, _frame: _note(room, "signals", number))
     if "tree" in ways:
         victims = str(Path(__file__).with_name("victims.py"))
@@ -44,8 +45,8 @@ def run(argv: list[str]) -> int:
         post.ready()
     _note(room, "ready", os.getpid())
     while True:
-        number = os.read(told, 1)[0]
-        if "stubborn" not in ways and number in (signal.SIGTERM, signal.SIGINT):
+        came = os.read(told, 1)[0]
+        if "stubborn" not in ways and came in heard and came != signal.SIGHUP:
             return 5
 
 
