@@ -10,6 +10,8 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for name in python3.13 python3.12 python3.11 python3; do \
 	if command -v $$name >/dev/null && $$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
 	then command -v $$name; break; fi; done)
+#: Tests beside each other. More than the machine can run at once make those late that wait for something.
+WORKERS ?= 2
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore $(BIN)/python -m pip install --quiet --no-input
 
 .PHONY: run test check lint format docs bench clean
@@ -18,8 +20,8 @@ run: $(STAMP)  ## start the service with the shipped fleet and watch its tree
 	@$(BIN)/supervisorctl up agents.toml
 	@if [ -t 1 ]; then exec $(BIN)/supervisorctl tree --watch; else exec $(BIN)/supervisorctl tree; fi
 
-test: lint  ## all checks and tests; ARGS="-k word" chooses, KEEP=1 keeps the files of failed ones
-	@$(BIN)/python -m pytest $(ARGS)
+test: lint  ## all checks and tests; ARGS="-k word" chooses, KEEP=1 keeps the files of failed ones, WORKERS=0 is one process
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
 check: test docs  ## what must stand before a commit: tests, and generated docs that are current
 	@git diff --exit-code --stat -- docs

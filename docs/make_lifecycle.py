@@ -13,7 +13,7 @@ MEANS: dict[str, str] = {
     "starting": "A run begins, or is being ended to begin anew; its program does not take input yet.",
     "working": "A turn runs.",
     "standing": "It takes the next text: done means standing by, with its context.",
-    "waiting": "It asked a person or another agent and goes on with the answer.",
+    "waiting": "It asked a person or another agent and goes on with the answer; or its children have tasks.",
     "parked": "Its provider takes no more for now: it waits for a named time, with or without its process.",
     "backoff": "Its run failed; another one follows after a wait. Its children stay.",
     "stopping": "It leaves: its children first, then its own run, until nothing of it is alive.",

@@ -33,12 +33,18 @@ ROWS: dict[Code, tuple[str, str]] = {
         "Ask for less, or have whom `ask` names grant it to the parent.",
     ),
     "budget": (
-        "`used` + `reserved` + `asked` is more than `held`.",
-        "Ask for less, disband a child that holds some, or have whom `ask` names grant more.",
+        (
+            "`used` + `reserved` + `asked` is more than `held`. What forks in line wait for counts as reserved for "
+            "those who ask later."
+        ),
+        (
+            "Ask for less, disband a child that holds some, or have whom `ask` names grant more; `fork --queue` waits "
+            "for `descendants`."
+        ),
     ),
     "bound": (
-        "One child or waiting text too many, deeper than the parent's `depth`, or longer than its `wall`.",
-        "Disband or wait, or have whom `ask` names raise the bound named in `field`.",
+        "One child, waiting text or waiting fork too many, deeper than the parent's `depth`, longer than its `wall`.",
+        "Disband or wait (`fork --queue` does, for a child), or have whom `ask` names raise the bound in `field`.",
     ),
     "depth": (
         "The place is deeper than the project's cap, which is at most 64.",
@@ -46,7 +52,7 @@ ROWS: dict[Code, tuple[str, str]] = {
     ),
     "agents": (
         "The project has as many agents as it may. One that is leaving counts until it is gone, a stopped one not.",
-        "Disband some, or raise `agents` under `[limits]`.",
+        "Disband some, wait (`fork --queue`), or raise `agents` under `[limits]`.",
     ),
     "rate": (
         (
@@ -58,7 +64,8 @@ ROWS: dict[Code, tuple[str, str]] = {
     "state": (
         (
             "The agent is not in a state in which this can be done; `held` says in which it is. For `approve` and "
-            "`deny`: that prompt is not up (any more); `held` names those that are."
+            "`deny`: that prompt is not up (any more); `held` names those that are. `field` is `line` where a fork "
+            "waited and its place was given up."
         ),
         "The message says what to do first: wait, `start` it or its parent, or fork another.",
     ),

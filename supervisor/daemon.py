@@ -19,8 +19,8 @@ import trio
 from supervisor.config import agents_toml
 from supervisor.core import facts
 from supervisor.core.authority import Agent, Principal
-from supervisor.core.refusals import Refusal
-from supervisor.doors import paths
+from supervisor.core.refusals import Refusal, RefusedError
+from supervisor.doors import calls, paths
 from supervisor.doors.accepting import Accepting
 from supervisor.doors.asks import Asks
 from supervisor.doors.control import serve
@@ -28,23 +28,24 @@ from supervisor.doors.listener import DoorError, MisplacedError, TakenError
 from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
 from supervisor.launchers.limits import widen
-from supervisor.runtime import points
+from supervisor.runtime import points, signals
 from supervisor.runtime.containment import marks
 from supervisor.runtime.containment.contain import contain
 from supervisor.runtime.containment.reaper import reap
 from supervisor.runtime.containment.sweep import sweep
-from supervisor.runtime.desk import Desk
+from supervisor.runtime.desk import Answer, Desk
+from supervisor.runtime.journal import codec
 from supervisor.runtime.journal.journal import HeldError, Journal, JournalError
 from supervisor.runtime.lag import Lag
 from supervisor.runtime.notify import Notify
 from supervisor.runtime.peers import Peers, identity
 from supervisor.runtime.projects import Projects
 from supervisor.runtime.tools import lay_out
-from supervisor.warden import Post, claim
+from supervisor.warden import IO_ERROR, Post, claim, say
 
-#: Exit codes (sysexits.h): the disk or the socket failed; another daemon is there; what it is told to be it cannot be
-#: here, and starting it again would not help.
-IO_ERROR, TAKEN, UNFIT = 74, 75, 78
+#: Exit codes (sysexits.h), beside IO_ERROR: another daemon is there; what it is told to be it cannot be here, and
+#: starting it again would not help.
+TAKEN, UNFIT = 75, 78
 
 
 class UnfitError(Exception):
@@ -78,6 +79,7 @@ class Daemon:
         self._repaired = [facts.Repaired(cut)] if cut else []
         self.projects: Projects
         self._verbs: dict[str, Any] = {}
+        self._changing: frozenset[str] = frozenset()
 
     async def run(self) -> None:
         """Serve until told to stop. Raises JournalError when a disk fails."""
@@ -86,11 +88,11 @@ class Daemon:
             _, unkillable = await sweep(self._before)
             if unkillable:
                 raise OSError(f"processes of the daemon before this one cannot be ended: {unkillable}")
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        with trio.open_signal_receiver(*signals.heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)) as told:
             try:
                 async with trio.open_nursery() as nursery:
                     await self._start(nursery)
-                    nursery.start_soon(self._listen, signals)
+                    nursery.start_soon(self._listen, told)
                     await self.stopping.wait()
                     self.notify.leaving(self._status())
                     await self.projects.close()
@@ -103,6 +105,7 @@ class Daemon:
             self._desk.journal.close(time.time())
 
     async def _start(self, nursery: trio.Nursery) -> None:
+        codec.warm()
         tools = lay_out(self.runtime / "bin")
         self.projects = Projects(self.state, self.containment, self.instance, tools, nursery)
         nursery.start_soon(self._desk.run)
@@ -130,8 +133,8 @@ class Daemon:
         states = [node.state for room in rooms for node in room.project.agents.values() if node.live]
         return f"{len(states)} agents, {states.count('working')} working; {self.containment.tier} tier"
 
-    async def _listen(self, signals: AsyncIterator[int]) -> None:
-        async for _ in signals:
+    async def _listen(self, told: AsyncIterator[int]) -> None:
+        async for _ in told:
             self.stopping.set()
 
     # --- the door
@@ -139,9 +142,9 @@ class Daemon:
     def _set_verbs(self) -> None:
         personal = agents_toml.personal_file(os.environ)
         asks = Asks(self.projects, self.stopping.set)
-        self._verbs = (
-            asks.table | Reads(self.projects, self._about, personal).table | Accepting(self.projects, personal).table
-        )
+        changing = asks.table | Accepting(self.projects, personal).table
+        self._verbs = changing | Reads(self.projects, self._about, personal).table
+        self._changing = frozenset(changing)
 
     def _service(self) -> Service:
         peers = Peers(
@@ -159,23 +162,42 @@ class Daemon:
             resolve=peers.resolve,
             dispatch=self._dispatch,
             on_foreign=self._foreign,
-            on_refused=self._record,
+            on_refused=self._refused,
             on_fault=self.projects.fault,
         )
 
     async def _dispatch(self, call: Call) -> object:
-        return await self._verbs[call.verb](call)
+        """Whatever an answer rests on is on record, be it a no: that of an agent that is not there, or out of reach."""
+        try:
+            return await self._verbs[call.verb](call)
+        except calls.RecordedError:
+            raise
+        except RefusedError as no:
+            # Who only looks, or plans, asks for nothing.
+            if call.verb in self._changing and not call.params.get("plan"):
+                await self._desk_of(call).refuse(call.principal, call.verb, no.refusal).durable.wait()
+            raise
+
+    def _desk_of(self, call: Call) -> Desk:
+        """Of the project that a call is about, else the daemon's own."""
+        try:
+            return calls.find_room(self.projects, call.principal, call.params).desk
+        except RefusedError:
+            return self._desk
 
     def _foreign(self, owner: Principal, writer: Principal) -> None:
         self._record(owner, "connect", Refusal("nobody", f"{writer} wrote on a connection of {owner}; it was closed"))
 
-    def _record(self, by: Principal, verb: str, refusal: Refusal) -> None:
+    async def _refused(self, by: Principal, verb: str, refusal: Refusal) -> None:
+        await self._record(by, verb, refusal).durable.wait()
+
+    def _record(self, by: Principal, verb: str, refusal: Refusal) -> Answer:
         desk = (
             self.projects.rooms[by.project].desk
             if isinstance(by, Agent) and by.project in self.projects.rooms
             else self._desk
         )
-        desk.refuse(by, verb, refusal)
+        return desk.refuse(by, verb, refusal)
 
     def _about(self) -> dict[str, Any]:
         return {
@@ -229,7 +251,7 @@ def _make(directory: Path) -> None:
 
 def _fail(code: int, group: BaseExceptionGroup[Exception], notify: Notify) -> int:
     for error in leaves(group):
-        print(f"supervisord: {error}", file=sys.stderr)
+        say(str(error))
         notify.failed(str(error))
     return code
 

@@ -5,6 +5,7 @@ nothing is left, then starts the daemon again. It holds no state and must never 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from typing import NamedTuple
 
+from supervisor.runtime import signals
 from supervisor.runtime.containment import kernel, marks
 
 DAEMON = "supervisor.daemon:run"
@@ -21,6 +23,11 @@ READY = "SUPERVISORD_READY_FD"
 #: Exit statuses after which the daemon is not started again: it left, was called wrongly, another daemon is there, its
 #: configuration is bad.
 FINAL = (0, 2, 75, 78)
+#: The exit status of a daemon that its disk or its socket failed. Once one was ready this is the machine's trouble,
+#: which passes: it is tried again for as long as it takes.
+IO_ERROR = 74
+#: It cannot be here, and starting it again would not help (sysexits.h: EX_CONFIG).
+UNFIT = 78
 #: So many starts within so many seconds that never got ready are enough.
 STARTS, WINDOW = 5, 60.0
 #: The pause before the n-th start within the window is FIRST * 2**(n - 1) seconds, and at most MOST.
@@ -33,13 +40,21 @@ _SI_KERNEL = 0x80
 
 
 def main() -> int:
-    """The `supervisord` command: its exit status is the daemon's."""
+    """The `supervisord` command: its exit status is the daemon's. Inside an agent there is none: a fleet has one, and
+    what an agent started would end with it."""
+    if agent := os.environ.get(marks.VARIABLE):
+        say(
+            f"this is inside agent {agent.rpartition(':')[2]} of a fleet, where no second daemon is started: its own "
+            f"keeps it and its children. A person may start one from a shell without {marks.VARIABLE} in it"
+        )
+        return UNFIT
     return watch(DAEMON, sys.argv[1:])
 
 
 def watch(target: str, argv: list[str]) -> int:
     """Run `target` (module:function, called with `argv`, returning an exit status) under a warden; with `--no-warden`
     in this process."""
+    signals.settle()
     if "--no-warden" in argv:
         return _run(target, [word for word in argv if word != "--no-warden"])
     return _Warden(target, argv).keep()
@@ -72,8 +87,11 @@ def _run(target: str, argv: list[str]) -> int:
     return int(getattr(importlib.import_module(module), function)(argv))
 
 
-def _say(words: str) -> None:
-    print(f"supervisord: {words}", file=sys.stderr, flush=True)
+def say(words: str) -> None:
+    """A line on stderr. It may be a log on a disk that is full, and that must end nobody: past Python's own stream,
+    which would fail once more as the process ends, and change its exit status."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"supervisord: {words}\n".encode(errors="backslashreplace"))
 
 
 class _Warden:
@@ -85,11 +103,13 @@ class _Warden:
         self._leaving = False
         self._deaths: list[float] = []
         self._failed: list[float] = []
+        self._served = False  # was one ready, ever?
+        self._watched = signals.heard(*_WATCHED)
 
     def keep(self) -> int:
         """Until the daemon is not to be started again; its status. Also returns in the daemon, once that is done."""
         kernel.set_subreaper(True)
-        signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._watched)
         while True:
             if self._start() == 0:
                 return _run(self._target, self._argv)
@@ -115,7 +135,7 @@ class _Warden:
             os.close(self._ready)
             os.environ[READY] = f"{theirs}:{warden}"
             kernel.die_with_parent(signal.SIGTERM)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _WATCHED)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._watched)
             if os.getppid() != warden:
                 os.kill(os.getpid(), signal.SIGTERM)  # it died before we could be told
         else:
@@ -126,7 +146,7 @@ class _Warden:
         """Pass signals on until the daemon is dead; its status, as a shell would give it."""
         passed = False
         while True:
-            told = signal.sigwaitinfo(_WATCHED)
+            told = signal.sigwaitinfo(self._watched)
             if told.si_signo == signal.SIGCHLD:
                 status = self._reap()
                 if status is not None:
@@ -167,7 +187,7 @@ class _Warden:
             for each in frozen:
                 marks.send(each.pid, each.start, signal.SIGKILL)
             if time.monotonic() > over:
-                _say(f"cannot be killed: {', '.join(f'{each.pid} ({each.comm})' for each in frozen)}")
+                say(f"cannot be killed: {', '.join(f'{each.pid} ({each.comm})' for each in frozen)}")
                 return
             signal.sigtimedwait((signal.SIGCHLD,), 0.005)
 
@@ -180,20 +200,21 @@ class _Warden:
             was_ready = False
         os.close(self._ready)
         self._deaths = [at for at in (*self._deaths, now) if now - at < WINDOW]
-        if not was_ready:
+        self._served = self._served or was_ready
+        if not was_ready and not (self._served and status == IO_ERROR):
             self._failed = [at for at in (*self._failed, now) if now - at < WINDOW]
             if len(self._failed) >= STARTS:
-                _say(f"the daemon ended {STARTS} times within {WINDOW:g} s before it was ready, at last with {status}")
+                say(f"the daemon ended {STARTS} times within {WINDOW:g} s before it was ready, at last with {status}")
                 return None
         pause = min(FIRST * 2.0 ** (len(self._deaths) - 1), MOST)
-        _say(f"the daemon ended with {status}; nothing of it is left, it starts again in {pause:g} s")
+        say(f"the daemon ended with {status}; nothing of it is left, it starts again in {pause:g} s")
         return pause
 
     def _told_while(self, pause: float) -> bool:
         """Wait; were we told to leave meanwhile?"""
         over = time.monotonic() + pause
         while (left := over - time.monotonic()) > 0:
-            told = signal.sigtimedwait(_WATCHED, left)
+            told = signal.sigtimedwait(self._watched, left)
             if told is not None and told.si_signo in (signal.SIGTERM, signal.SIGINT):
                 return True
         return False

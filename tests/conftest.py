@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.house import Inventory, adopt_orphans
+from tests.house import Inventory, adopt_orphans, move_apart, move_back
+from tests.systemd import user_manager
 from tests.unprivileged import unprivileged
 
-__all__ = ["unprivileged"]
-from tests.systemd import user_manager
-
-__all__ = ["user_manager"]  # a fixture for every test, beside those below
+__all__ = ["unprivileged", "user_manager"]  # fixtures for every test, beside those below
 
 _FAILED = pytest.StashKey[bool]()
 _PLACES = {
@@ -32,9 +30,14 @@ _PLACES = {
 settings.register_profile("house", deadline=None)  # a slow machine is no fault
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     adopt_orphans()
     settings.load_profile("house")
+    for name in ("COLUMNS", "LINES"):  # a terminal's size, which a worker has without a terminal
+        os.environ.pop(name, None)
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker and (apart := move_apart(f"tests-{os.getpid()}-{worker}")) is not None:
+        config.add_cleanup(lambda: move_back(apart))
 
 
 @pytest.hookimpl(wrapper=True)

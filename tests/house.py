@@ -142,14 +142,32 @@ def fds() -> dict[int, str]:
 
 
 def cgroup_roots() -> list[Path]:
-    """Where a daemon of ours could put cgroup directories: the hierarchy's root, and this process' own place."""
+    """Where a daemon of ours could put cgroup directories: this process' own place first, and the hierarchy's root."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")
         if right.startswith("cgroup2 "):
             mount = Path(left.split()[4])
             own = [place for place in Path("/proc/self/cgroup").read_text().splitlines() if place.startswith("0::/")]
-            return [*{mount, *(mount / place[4:] for place in own)}]
+            return list(dict.fromkeys([*(mount / place[4:] for place in own), mount]))
     return []
+
+
+def move_apart(name: str) -> Path | None:
+    """Go into a cgroup of our own below the one that we are in, so that daemons of tests beside us do not take those of
+    ours for dead ones of theirs. None where cgroups are not ours to make."""
+    for root in cgroup_roots()[:1]:
+        place = root / name
+        with contextlib.suppress(OSError):
+            place.mkdir()
+            (place / "cgroup.procs").write_text("0")
+            return place
+    return None
+
+
+def move_back(place: Path) -> None:
+    """Leave that cgroup for the one above, and remove it."""
+    (place.parent / "cgroup.procs").write_text("0")
+    end_group(place)
 
 
 def cgroups() -> set[Path]:

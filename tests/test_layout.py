@@ -37,8 +37,8 @@ SHARED = {"supervisor.doors.verbs", "supervisor.doors.wire", "supervisor.doors.p
 }
 #: Parts that start before, or faster than, any dependency could be imported.
 STDLIB_ONLY = {"warden", "scripted", "ctl"}
-#: What the warden shares with the daemon: kernel calls and /proc, on the stdlib alone.
-UNDER_BOTH = {"supervisor.runtime.containment.kernel", "supervisor.runtime.containment.marks"}
+#: What the warden shares with the daemon: kernel calls, signals and /proc, on the stdlib alone.
+UNDER_BOTH = {f"supervisor.runtime.{name}" for name in ("containment.kernel", "containment.marks", "signals")}
 IMPURE = {
     "asyncio", "ctypes", "fcntl", "io", "logging", "multiprocessing", "os", "pathlib", "psutil", "random", "secrets",
     "select", "shutil", "signal", "socket", "subprocess", "tempfile", "threading", "time", "trio", "uuid",

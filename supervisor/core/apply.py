@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve
 
-from supervisor.core import asking, budgets, facts, parking, runs, talk, tree
+from supervisor.core import asking, budgets, facts, line, occupancy, parking, runs, talk, tree
 from supervisor.core.facts import Fact
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, after
@@ -62,11 +62,16 @@ def _move(project: Project, node: Node, fact: Fact, at: float) -> None:
 
 
 def _waits(project: Project, node: Node) -> None:
-    """Keep who has texts waiting, so that what becomes free is offered without a walk over all agents."""
+    """Keep who has texts waiting, so that what becomes free is offered without a walk over all agents; and who waits
+    for children."""
     if node.inbox and node.state in LIVE:
         project.waiting.setdefault(node.id)
     else:
         project.waiting.pop(node.id, None)
+    if node.awaits:
+        project.awaiting.setdefault(node.id)
+    else:
+        project.awaiting.pop(node.id, None)
 
 
 def _accepted(project: Project, fact: facts.Accepted, _at: float) -> None:
@@ -81,6 +86,7 @@ def _downed(project: Project, _fact: facts.Downed, _at: float) -> None:
 
 def _opened(project: Project, fact: facts.Opened, _at: float) -> None:
     project.closing, project.instance = False, fact.instance
+    project.line.clear()  # whoever waited for an answer lost it with the daemon
 
 
 def _dawned(project: Project, fact: facts.Dawned, _at: float) -> None:
@@ -115,7 +121,7 @@ def _handed(project: Project, node: Node, fact: facts.Handed) -> None:
     # The last of them is what the turn is for; the ones before it came along. An answer to a waiting agent takes the
     # place of the task that asked: both end as one.
     node.task = next((item for item in reversed(handed) if item.sort != "digest"), node.task)
-    node.introduced, node.waiting_on, node.asks = True, "", False
+    node.introduced, node.waiting_on, node.asks, node.awaits = True, "", False, False
     costs = talk.handed(node, fact)
     if fact.turn:
         node.turn, node.cut = True, False
@@ -129,7 +135,7 @@ def _turn_started(project: Project, node: Node, _fact: facts.TurnStarted) -> Non
         node.turn, node.cut = True, False
         _spend(project, node, Usage(turns=1))
         talk.started(node)
-    node.asks = False
+    node.asks = node.awaits = False
     talk.begun(node)
 
 
@@ -155,9 +161,7 @@ def _spent(project: Project, node: Node, fact: facts.Spent) -> None:
             continue  # what it says of itself is over
         if added.output:
             node.parks = 0  # a model answered
-        if report.context is not None and report.context >= 0:  # not a number is neither
-            node.context = report.context
-        node.window = report.window or node.window
+        occupancy.take(node, report)
         node.model = report.model or node.model
     if fact.incomplete > 0:
         _spend(project, node, Usage(incomplete=fact.incomplete))
@@ -198,7 +202,7 @@ def _garbled(_project: Project, node: Node, fact: facts.Garbled) -> None:
 
 
 def _task_ended(_project: Project, node: Node, fact: facts.TaskEnded) -> None:
-    node.task, node.tasks, node.limited, node.asks = None, node.tasks + 1, "", False
+    node.task, node.tasks, node.limited, node.asks, node.awaits = None, node.tasks + 1, "", False, False
     node.status = fact.status
     node.summary = fact.summary or node.summary
 
@@ -221,6 +225,8 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Dawned: _dawned,
     facts.Closing: _closing,
     facts.Refused: _refused,
+    facts.LinedUp: line.lined_up,
+    facts.OutOfLine: line.out_of_line,
     facts.Born: tree.born,
     facts.Renamed: tree.renamed,
     facts.Respecified: tree.respecified,
@@ -242,6 +248,7 @@ _BY_FACT: dict[type, Callable[[Project, Any, Any], None]] = {
     facts.Spoke: _spoke,
     facts.Said: _said,
     facts.Blocked: asking.blocked,
+    facts.Awaiting: asking.awaiting,
     facts.Answered: asking.over,
     facts.Withdrawn: asking.over,
     facts.Limited: parking.limited,

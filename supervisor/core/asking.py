@@ -31,6 +31,11 @@ def blocked(project: Project, node: Node, fact: facts.Blocked) -> None:
     node.status, node.asked = "", project.inputs  # what it said before it asked is not its last word
 
 
+def awaiting(project: Project, node: Node, _fact: facts.Awaiting) -> None:
+    """Its task waits for those of its children; what is given to it from now on does not."""
+    node.awaits, node.asked = True, project.inputs
+
+
 def over(_project: Project, node: Node, fact: facts.Answered | facts.Withdrawn) -> None:
     """One prompt less; without a name it is the question that a text would have answered."""
     if not fact.prompt and node.asks:
@@ -42,7 +47,7 @@ def over(_project: Project, node: Node, fact: facts.Answered | facts.Withdrawn) 
 def nothing(node: Node) -> None:
     """Whoever would take the answer is gone."""
     node.prompts.clear()
-    node.asks = False
+    node.asks = node.awaits = False
 
 
 def leads(node: Node, fact: Fact) -> State:
@@ -52,7 +57,7 @@ def leads(node: Node, fact: Fact) -> State:
             return "waiting" if node.prompts or node.asks else node.state
         case facts.TaskEnded():
             return "waiting" if node.prompts else "standing"
-    if node.prompts or node.asks:
+    if node.prompts or node.asks or node.awaits:
         return "waiting"
     if node.turn:
         return "working"

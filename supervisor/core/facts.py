@@ -18,6 +18,8 @@ Limit = Literal["rate", "quota", "auth", "overload"]
 Resumed = Literal["standing", "starting", "working", "waiting"]
 Sort = Literal["brief", "task", "digest"]
 Away = Literal["stopped", "gone"]
+#: What of the tree can be full.
+Cap = Literal["children", "descendants", "agents"]
 Cause = Literal[
     "asked", "disband", "down", "shutdown", "parent", "tasks", "wall", "exit", "crash", "unstarted", "reload"
 ]
@@ -110,6 +112,30 @@ class Refused:
     ask: str = ""
     times: int = 1
     holder: str = ""
+
+
+@frozen
+class LinedUp:
+    """A fork waits in line, because there is no room: `field` of `holder` is full ("": of the project). `by` asked for
+    it, an agent in its run `run`; `parent` is whom it would stand under ("": a main), `seats` how many `descendants` it
+    would take. With a `place` that is known, it waits for something else from now on."""
+
+    place: str
+    by: str
+    run: int
+    parent: str
+    field: Cap
+    holder: str
+    seats: int
+
+
+@frozen
+class OutOfLine:
+    """A fork waits no longer: it was `born`, or `why` not: its `asker` is gone, its `parent` leaves, the project is
+    `down`, or the code of its refusal."""
+
+    place: str
+    why: str
 
 
 # --- an agent
@@ -329,6 +355,17 @@ class Blocked:
     on: str
     question: str = ""
     prompt: str = ""
+    #: how long the program waits (seconds) before it goes on without an answer; 0 is for ever
+    lasts: float = 0.0
+
+
+@frozen
+class Awaiting:
+    """The agent's turn ended well and its task goes on: these children of it have tasks of their own under way (none:
+    what they ended with is yet to be told). What they have to tell starts its next turn."""
+
+    agent: str
+    children: tuple[str, ...]
 
 
 @frozen
@@ -399,10 +436,12 @@ class Tripped:
 
 @frozen
 class Mended:
-    """The login takes more again, or nothing is known against it any more."""
+    """The login takes more again, or nothing is known against it any more. Those who wait for it come back so many
+    seconds `after` that: others do before."""
 
     credential: str
     elsewhere: bool = False
+    after: float = 0.0
 
 
 @frozen
@@ -543,9 +582,9 @@ class Forgotten:
 
 
 Fact = (
-    Accepted | Opened | Dawned | Closing | Downed | Repaired | Refused | Born | Renamed | Respecified | Granted
-    | Warned | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read | Returned | TurnStarted
-    | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Answered | Withdrawn | Limited | Parked | Unparked
-    | Tripped | Mended | Garbled | TaskEnded | Interrupted | Silent | Leaving | Rerun | Exited | Lost | BackedOff
-    | Abandoned | Due | Expired | Left | Forgotten
+    Accepted | Opened | Dawned | Closing | Downed | Repaired | Refused | LinedUp | OutOfLine | Born | Renamed
+    | Respecified | Granted | Warned | Starting | Stood | Started | Unstarted | Ready | Queued | Handed | Read
+    | Returned | TurnStarted | TurnEnded | Spent | Outside | Spoke | Said | Blocked | Awaiting | Answered | Withdrawn
+    | Limited | Parked | Unparked | Tripped | Mended | Garbled | TaskEnded | Interrupted | Silent | Leaving | Rerun
+    | Exited | Lost | BackedOff | Abandoned | Due | Expired | Left | Forgotten
 )  # fmt: skip

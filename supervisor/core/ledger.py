@@ -85,8 +85,10 @@ class Report:
 
     `id` names the call or turn, so that a repeated line is known ("" where the CLI gives none);
     `epoch` names what a `total` counts from (a session or a process; "" is the run); a new epoch starts from zero.
-    `context` is occupancy in percent of the window and `window` its size in tokens, None where the line says nothing of
-    it. `prices` names the table that gave the cost, "" where the program said it or nobody knows it."""
+    `held` is how many tokens the conversation's last call held, subagents' apart, -1 where that is not known any more;
+    `window` is how many there is room for, and `context` the part that is taken, in percent, as the program says it;
+    None where the line says nothing of it. `prices` names the table that gave the cost and `sized` the one that gave
+    the window, "" where the program said it or nobody knows it."""
 
     scope: Scope
     usage: Usage
@@ -96,6 +98,8 @@ class Report:
     context: float | None = None
     window: int | None = None
     prices: str = ""
+    held: int | None = None
+    sized: str = ""
 
 
 def joined(first: Report, second: Report) -> Report | None:
@@ -108,8 +112,14 @@ def joined(first: Report, second: Report) -> Report | None:
     grows = first.scope == "total" or first.id
     usage = first.usage.highest(second.usage) if grows else first.usage + second.usage
     context = first.context if second.context is None else second.context
-    window = first.window if second.window is None else second.window
-    return evolve(second, usage=usage, context=context, window=window, prices=second.prices or first.prices)
+    said = second if second.window is not None else first
+    held = first.held if second.held is None else second.held
+    prices = second.prices or first.prices
+    return evolve(second, usage=usage, context=context, window=said.window, sized=said.sized, held=held, prices=prices)
+
+
+#: What a line says whose program knows no more how much its conversation holds.
+UNKNOWN = Report("call", ZERO, held=-1)
 
 
 @define

@@ -24,6 +24,8 @@ TABLE: dict[tuple[State, str], State] = {
     ("waiting", "TurnStarted"): "working",
     ("working", "TurnEnded"): "standing",
     ("working", "Blocked"): "waiting",
+    ("standing", "Awaiting"): "waiting",
+    ("working", "Awaiting"): "waiting",
     ("standing", "Blocked"): "waiting",
     ("waiting", "TaskEnded"): "standing",
     ("starting", "Blocked"): "waiting",
@@ -46,6 +48,8 @@ TABLE: dict[tuple[State, str], State] = {
 VARIES: dict[tuple[State, str], tuple[State, ...]] = {
     ("stopping", "Left"): ("stopped", "gone"),
     ("parked", "Unparked"): ("standing", "working", "waiting", "starting"),
+    # Started for what its children have to tell.
+    ("starting", "Ready"): ("standing", "waiting"),
     # Only what a person approves or denies is asked by a program that is not ready.
     ("starting", "Blocked"): ("waiting", "starting"),
     # Back to where it asked, unless it asks something else as well.

@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
-from supervisor.core.books import total
+from supervisor.core.books import OTHERS, total
 from supervisor.core.ledger import NANO, Usage
 from supervisor.core.lifecycle import State
-from supervisor.core.state import Project
+from supervisor.core.state import Node, Project
 
 Plain = dict[str, Any]
 #: Labels and a value.
@@ -31,6 +31,10 @@ def families(projects: Iterable[Project]) -> list[Plain]:
             ({"project": project.name, "project_id": project.id}, project.refused) for project in chosen
         ]),
     ]  # fmt: skip
+    made += [
+        _family(name, "gauge", unit, text, [sample for project in chosen for sample in _windows(project, of)])
+        for name, unit, text, of in _WINDOWS
+    ]
     return made + [_counter(chosen, *which) for which in _COUNTERS]
 
 
@@ -43,6 +47,19 @@ def _agents(project: Project) -> list[Sample]:
     return [
         ({"project": project.name, "project_id": project.id, "state": state}, states[state])
         for state in get_args(State)
+    ]
+
+
+def _windows(project: Project, of: Callable[[list[Node]], float]) -> list[Sample]:
+    """Of living agents that say how full their windows are, by role and model, as their tokens are counted."""
+    found: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    for node in project.agents.values():
+        if node.live and node.context is not None:
+            pair = (node.spec.role, node.model)
+            found[pair if pair in project.books.ever else (OTHERS, OTHERS)].append(node)
+    return [
+        ({"project": project.name, "project_id": project.id, "role": role, "model": model}, of(nodes))
+        for (role, model), nodes in found.items()
     ]
 
 
@@ -63,6 +80,12 @@ def _counter(
     return _family(name, "counter", unit, text, samples)
 
 
+_WINDOWS: tuple[tuple[str, str, str, Callable[[list[Node]], float]], ...] = (
+    ("fleet_context_highest_ratio", "ratio", "The fullest window of a living agent: 1 is full.",
+     lambda nodes: max(node.context or 0.0 for node in nodes) / 100),
+    ("fleet_context_tokens", "tokens", "What the conversations of living agents hold.",
+     lambda nodes: sum(node.held or 0 for node in nodes)),
+)  # fmt: skip
 _BOTH = ("role", "model")
 _COUNTERS: tuple[tuple[str, str, str, tuple[str, ...], Callable[[Usage], Plain]], ...] = (
     ("fleet_tokens", "tokens", "Tokens that were spent; reasoning is part of output.", _BOTH,

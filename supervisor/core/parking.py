@@ -39,6 +39,12 @@ def held(project: Project, node: Node) -> bool:
     return node.credential in project.tripped and not node.trying
 
 
+def place(credential: str) -> str:
+    """Where a login is kept. Behind a point stands whose account it is, where that is known: somebody may log in as
+    another there, and whoever starts then is that."""
+    return credential.partition(".")[0]
+
+
 def limited(_project: Project, node: Node, fact: facts.Limited) -> None:
     """Its task, if it has one, waits the limit out."""
     if node.task is not None:

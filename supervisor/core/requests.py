@@ -24,7 +24,8 @@ class Stamp:
 
 @frozen
 class Fork:
-    """Start an agent under `parent` (the caller where empty; a main where the operator names none)."""
+    """Start an agent under `parent` (the caller where empty; a main where the operator names none). With `queue` it
+    waits in line where there is no room; `place` is where it waits already, when it asks again."""
 
     task: str = ""
     role: str = ""
@@ -38,6 +39,8 @@ class Fork:
     replace: bool | None = None
     restart: Restart | None = None
     grant: Grant = Grant()
+    queue: bool = False
+    place: str = ""
 
 
 @frozen

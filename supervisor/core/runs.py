@@ -17,8 +17,10 @@ def starting(project: Project, node: Node, fact: facts.Starting) -> None:
     if not fact.resume:
         node.session, node.introduced = "", False
     talk.starting(project, node, fact)
+    awaits = node.awaits and node.stands  # it is started for what its children have to tell
     node.stands = False
     asking.nothing(node)
+    node.awaits = awaits
 
 
 def stood(_project: Project, node: Node, _fact: facts.Stood) -> None:
@@ -78,7 +80,7 @@ def backed_off(_project: Project, node: Node, fact: facts.BackedOff) -> None:
     """The next one waits."""
     node.crashes, node.crashed = fact.crashes, node.crashed + (fact.crashes > 0)
     node.talk = evolve(node.talk, resumed=fact.resumed)
-    node.asks = False
+    node.asks = node.awaits = False
 
 
 def rerun(project: Project, node: Node, fact: facts.Rerun) -> None:

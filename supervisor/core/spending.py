@@ -1,24 +1,30 @@
 """Who spent what: the books of a project as plain values, by agent, branch, model, role or day. It shows what was
-booked, and adds nothing to it."""
+booked, and adds nothing to it; there may be much, so that it is worked out in steps."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from datetime import date, timedelta
 from operator import add, attrgetter
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 from supervisor.core.authority import Agent, Principal
-from supervisor.core.books import OTHERS, Past, total, written
+from supervisor.core.books import OTHERS, Past
 from supervisor.core.ledger import NUMBERS, ZERO, Usage
 from supervisor.core.state import Node, Project
-from supervisor.core.view import Plain, usage
+from supervisor.core.still import Leaf, Still, taken
+from supervisor.core.view import Plain, context, usage
 
 By = Literal["agent", "branch", "model", "role", "day"]
 BY: tuple[By, ...] = get_args(By)
+T = TypeVar("T")
+#: What is worked out in steps: others have their turn between two of them.
+Steps = Generator[None, None, T]
+#: A step looks at so many rows of the books, or at so many agents.
+ROWS, AGENTS = 512, 64
 #: Since when: everything.
 ALL = ""
 _DAYS = re.compile(r"([0-9]{1,6})d")
@@ -53,95 +59,132 @@ class Line(NamedTuple):
     spent: Usage
 
 
+#: How many rows were looked at, and those of them that count.
+Page = tuple[int, list[Line]]
+
+
 def spending(
     project: Project, by: Principal, now: float, branch: Node | None = None, group: By = "agent", since: str = ALL
 ) -> Plain:
+    """The same at once."""
+    steps = spent(project, by, now, branch, group, since)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            told: Plain = end.value
+            return told
+
+
+def spent(
+    project: Project, by: Principal, now: float, branch: Node | None = None, group: By = "agent", since: str = ALL
+) -> Steps[Plain]:
     """What was spent from the local day `since` on, costliest first, in one branch or in all that the caller may
-    see. Agents that are gone are in it, forgotten ones too."""
+    see, as it stands at the first step. Agents that are gone are in it, forgotten ones too."""
     if branch is None and isinstance(by, Agent):
         branch = project.agents[by.agent]
-    named = group in ("agent", "branch")
-    sums, unpriced = _gather(_lines(project, branch, since, named=named), "agent" if named else group)
-    if branch is not None and since == ALL:
-        # Of agents below it that are not known any more only the sum is left.
-        rest = branch.branch.beyond(total(sums.values()))
-        unknown = OTHERS if group in ("model", "role") else ""
-        sums |= {unknown: sums.get(unknown, ZERO) + rest} if rest != ZERO else {}
+    still, top = taken(project, branch), branch.id if branch is not None else ""
     answer: Plain = {
         "project": project.name,
         "by": group,
         "since": since or "all",
         "today": project.books.day,
-        "total": usage(total(sums.values())),
+        "total": {},
         "prices": project.books.prices,
-        "unpriced": unpriced,
     }
+    named = group in ("agent", "branch")
+    sums, answer["unpriced"] = yield from _gather(_pages(still, top, since, named=named), "agent" if named else group)
+    whole = yield from _total(sums.values())
+    if top and since == ALL:
+        # Of agents below it that are not known any more only the sum is left.
+        rest = still.leaves[top].branch.beyond(whole)
+        unknown = OTHERS if group in ("model", "role") else ""
+        sums |= {unknown: sums.get(unknown, ZERO) + rest} if rest != ZERO else {}
+        whole += rest
+    answer["total"] = usage(whole)
     if named:
-        return answer | {"agents": _agents(project, sums, branch, now, since, tops=group == "branch")}
+        return answer | {"agents": (yield from _agents(still, sums, top, now, since, tops=group == "branch"))}
     return answer | {"rows": _rows(sums, group)}
 
 
-def _gather(lines: Iterable[Line], field: str) -> tuple[dict[str, Usage], list[str]]:
+def _gather(pages: Iterable[Page], field: str) -> Steps[tuple[dict[str, Usage], list[str]]]:
     """What the lines come to by one of their fields, and the models of which tokens were spent that no program and no
     table gave a cost. There may be a hundred thousand lines: none is kept."""
-    of = attrgetter(field)
+    of, looked = attrgetter(field), 0
     found: dict[tuple[str, str], tuple[int, ...]] = {}
-    for line in lines:
-        key, numbers = (of(line), line.model), NUMBERS(line.spent)
-        known = found.get(key)
-        found[key] = numbers if known is None else tuple(map(add, known, numbers))
+    for rows, lines in pages:
+        for line in lines:
+            key, numbers = (of(line), line.model), NUMBERS(line.spent)
+            known = found.get(key)
+            found[key] = numbers if known is None else tuple(map(add, known, numbers))
+        looked += rows
+        if looked >= ROWS:
+            looked = 0
+            yield
     sums: dict[str, Usage] = defaultdict(Usage)
     models: dict[str, Usage] = defaultdict(Usage)
-    for (key_, model), numbers in found.items():
+    for at, ((key_, model), numbers) in enumerate(found.items(), 1):
         sums[key_] += Usage(*numbers)
         models[model] += Usage(*numbers)
+        if at % ROWS == 0:
+            yield
     return dict(sums), sorted(model for model, spent in models.items() if spent.tokens and not spent.cost)
 
 
-def _lines(project: Project, branch: Node | None, since: str, *, named: bool) -> Iterator[Line]:
+def _total(usages: Iterable[Usage]) -> Steps[Usage]:
+    sums = NUMBERS(ZERO)
+    for at, each in enumerate(usages, 1):
+        sums = tuple(map(add, sums, NUMBERS(each)))
+        if at % ROWS == 0:
+            yield
+    return Usage(*sums)
+
+
+def _pages(still: Still, top: str, since: str, *, named: bool) -> Iterator[Page]:
     """Every entry. What is not kept by day stands in the project's sums, by role and model, or, where agents are to be
     `named` or a branch is told apart, with its agent while that is in view."""
     earlier = ZERO
-    own = since == ALL and (named or branch is not None)
-    for node in project.agents.values() if branch is None else project.down(branch):
-        role = node.spec.role
-        yield from (Line(node.id, role, day, model, spent) for day, model, spent in written(node) if day >= since)
-        if own and node.earlier != ZERO:
-            earlier += node.earlier
-            yield Line(node.id, role, "", OTHERS, node.earlier)
-    for agent, past in project.books.past.items():
-        if branch is None or branch.id in _above(project, agent):
-            yield from (Line(agent, past.role, day, model, spent) for day, model, spent in past.rows if day >= since)
-    if branch is None:
-        yield from _summed(project, since, earlier)
+    own = since == ALL and (named or bool(top))
+    for leaf in map(still.leaves.__getitem__, still.chosen):
+        lines = [Line(leaf.id, leaf.role, day, model, spent) for day, model, spent in leaf.days if day >= since]
+        lines += [Line(leaf.id, leaf.role, day, model, spent) for (day, model), spent in leaf.rows if day >= since]
+        if own and leaf.earlier != ZERO:
+            earlier += leaf.earlier
+            lines.append(Line(leaf.id, leaf.role, "", OTHERS, leaf.earlier))
+        yield 1 + len(leaf.days) + len(leaf.rows), lines
+    for agent, past in still.past.items():
+        known = not top or top in _above(still, agent)
+        lines = [Line(agent, past.role, day, model, spent) for day, model, spent in past.rows if known and day >= since]
+        yield 1 + len(past.rows), lines
+    if not top:
+        yield from _summed(still, since, earlier)
 
 
-def _summed(project: Project, since: str, named: Usage) -> Iterator[Line]:
+def _summed(still: Still, since: str, named: Usage) -> Iterator[Page]:
     """What has no agent any more, without what was `named` with one."""
-    sums = [
-        Line("", role, day, model, spent)
-        for day, pairs in project.books.summed.items()
-        if day >= since
-        for (role, model), spent in pairs.items()
-    ]
-    if named == ZERO:
-        yield from sums
-        return
-    rest = total(line.spent for line in sums).beyond(named)
-    if rest != ZERO:
-        yield Line("", OTHERS, "", OTHERS, rest)
+    rest: list[Usage] = []
+    for day, pairs in still.summed:
+        lines = [Line("", role, day, model, spent) for (role, model), spent in pairs if day >= since]
+        if named == ZERO:
+            yield 1 + len(pairs), lines
+        else:
+            rest.append(sum((line.spent for line in lines), ZERO))
+            yield 1 + len(pairs), []
+    left = sum(rest, ZERO).beyond(named)
+    if left != ZERO:
+        yield 1, [Line("", OTHERS, "", OTHERS, left)]
 
 
-def _above(project: Project, agent: str) -> Iterator[str]:
+def _above(still: Still, agent: str) -> Iterator[str]:
     """The agents above one, itself first, as far as they are known."""
     at: str | None = agent
-    while at is not None and (known := _known(project, at)) is not None:
+    while at is not None and (known := _known(still, at)) is not None:
         yield at
         at = known.parent
 
 
-def _known(project: Project, agent: str) -> Node | Past | None:
-    return project.agents.get(agent) or project.books.past.get(agent)
+def _known(still: Still, agent: str) -> Leaf | Past | None:
+    return still.leaves.get(agent) or still.past.get(agent)
 
 
 def _rows(sums: dict[str, Usage], group: By) -> list[Plain]:
@@ -149,28 +192,34 @@ def _rows(sums: dict[str, Usage], group: By) -> list[Plain]:
     return [{group: key, "own": usage(spent)} for key, spent in found]
 
 
-def _agents(
-    project: Project, own: dict[str, Usage], branch: Node | None, now: float, since: str, *, tops: bool
-) -> list[Plain]:
+def _agents(still: Still, own: dict[str, Usage], top: str, now: float, since: str, *, tops: bool) -> Steps[list[Plain]]:
     """A row for each that spent something, itself or below it; of `tops` only one for each branch that adds to the
     total: mains, or what stands below the branch that is asked for, and that one itself."""
     branches: dict[str, Usage] = {}
     highest: dict[str, None] = {}
-    for agent, spent in own.items():
-        above = [*_above(project, agent)] or [agent]
-        if branch is not None and branch.id in above:
-            above = above[: above.index(branch.id) + 1]
-        for at in above:
-            branches[at] = branches.get(at, ZERO) + spent
-        highest[above[-2] if branch is not None and len(above) > 1 else above[-1]] = None
+    for at, (agent, spent) in enumerate(own.items(), 1):
+        above = [*_above(still, agent)] or [agent]
+        if top in above:
+            above = above[: above.index(top) + 1]
+        for each in above:
+            branches[each] = branches.get(each, ZERO) + spent
+        highest[above[-2] if top and len(above) > 1 else above[-1]] = None
+        if at % AGENTS == 0:
+            yield
     if since == ALL and not tops:
         # What an agent's branch spent in all is known of it, whoever of its branch is not known any more.
-        nodes = project.agents.values() if branch is None else project.down(branch)
-        branches |= {node.id: node.branch for node in nodes if node.branch != ZERO}
-    if tops and branch is not None and branch.id in highest:
-        branches[branch.id] = own[branch.id]  # its own part; what is below it has rows of its own
+        chosen = map(still.leaves.__getitem__, still.chosen)
+        branches |= {leaf.id: leaf.branch for leaf in chosen if leaf.branch != ZERO}
+    if tops and top in highest:
+        branches[top] = own[top]  # its own part; what is below it has rows of its own
+    yield
     shown = sorted(highest if tops else branches, key=lambda agent: (*_rank(branches[agent]), -_number(agent)))
-    return [_row(project, agent, own.get(agent, ZERO), branches[agent], now) for agent in reversed(shown)]
+    rows: list[Plain] = []
+    for at, agent in enumerate(reversed(shown), 1):
+        rows.append(_row(still, agent, own.get(agent, ZERO), branches[agent], now))
+        if at % AGENTS == 0:
+            yield
+    return rows
 
 
 def _number(agent: str) -> int:
@@ -182,18 +231,18 @@ def _rank(spent: Usage) -> tuple[int, int]:
     return spent.cost, spent.tokens
 
 
-def _row(project: Project, agent: str, own: Usage, branch: Usage, now: float) -> Plain:
+def _row(still: Still, agent: str, own: Usage, branch: Usage, now: float) -> Plain:
     """One agent; one that is out of view, or not known any more, has less to tell."""
-    node, past = project.agents.get(agent), project.books.past.get(agent)
+    leaf, past = still.leaves.get(agent), still.past.get(agent)
     spent = {"own": usage(own), "branch": usage(branch)}
-    if node is not None:
+    if leaf is not None:
         return {
-            "id": node.id, "name": node.name, "parent": node.parent, "role": node.spec.role, "kind": node.spec.kind,
-            "model": node.model, "state": node.state, "elapsed": round(max(0.0, now - node.born), 3),
-        } | spent  # fmt: skip
+            "id": leaf.id, "name": leaf.name, "parent": leaf.parent, "role": leaf.role, "kind": leaf.kind,
+            "model": leaf.model, "state": leaf.state, "elapsed": round(max(0.0, now - leaf.born), 3),
+        } | context(leaf) | spent  # fmt: skip
     past = past or Past("", None, "", "")
     models = past.rows[-1][1] if past.rows else ""
     return {
         "id": agent or None, "name": past.name, "parent": past.parent, "role": past.role, "kind": past.kind,
         "model": models, "state": "gone", "elapsed": None,
-    } | spent  # fmt: skip
+    } | context(None) | spent  # fmt: skip

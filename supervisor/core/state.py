@@ -12,6 +12,7 @@ from supervisor.core.grants import Grant
 from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.lifecycle import AWAY, LIVE, State
 from supervisor.core.likeness import shape
+from supervisor.core.line import Place
 from supervisor.core.parking import Park, Trip
 from supervisor.core.spec import Fleet, Spec
 from supervisor.core.talk import Talk
@@ -102,6 +103,8 @@ class Node:
     turn: bool = False
     cut: bool = False
     asked: int = 0
+    #: its task waits for those of its children
+    awaits: bool = False
     #: it asked something that a text answers; what it asks that a person approves or denies, oldest first
     asks: bool = False
     prompts: dict[str, str] = Factory(dict)
@@ -127,8 +130,11 @@ class Node:
     rows: dict[Key, Usage] = Factory(dict)
     days: Rows = ()
     earlier: Usage = ZERO
+    #: how full its conversation's window is (percent), its size, what the last call held, and the table of that size
     context: float | None = None
     window: int | None = None
+    held: int | None = None
+    sized: str = ""
     lasted: float = 0.0
 
     @property
@@ -165,8 +171,13 @@ class Project:
     declares: dict[str, str] = Factory(dict)
     gone: dict[str, None] = Factory(dict)
     waiting: dict[str, None] = Factory(dict)
+    #: whose tasks wait for those of their children
+    awaiting: dict[str, None] = Factory(dict)
     #: the logins that take no more for now
     tripped: dict[str, Trip] = Factory(dict)
+    #: the forks that wait for room, in the order they were asked for; how many have so far
+    line: dict[str, Place] = Factory(dict)
+    lined: int = 0
     unnamed: int = 0
     inputs: int = 0
     highest: int = 0

@@ -8,16 +8,20 @@ from typing import Any
 from attrs import asdict
 
 from supervisor.core import models, rights
-from supervisor.core.authority import Principal
+from supervisor.core.authority import Agent, Principal
+from supervisor.core.decide import children
 from supervisor.core.facts import Killed
 from supervisor.core.grants import BOUNDS, BUDGETS
 from supervisor.core.ledger import NAMES, NANO, NUMBERS, Usage
 from supervisor.core.names import sees
 from supervisor.core.state import Node, Project
+from supervisor.core.still import Leaf
 from supervisor.core.words import number
 
 Plain = dict[str, Any]
-#: What the runtime sees of an agent and is no fact: `ages` and `silent`, as `unseen` has them.
+#: So many children that an agent waits for are named.
+NAMED = 3
+#: What the runtime sees of an agent and is no fact: `ages`, `silent` and `wedged`, as `unseen` has them.
 Signs = Callable[[Node], Plain]
 
 
@@ -46,9 +50,22 @@ def accounts(node: Node) -> Plain:
     }
 
 
+def context(node: Node | Leaf | None) -> Plain:
+    """How full the window of its conversation is, in percent; what it holds and has room for, in tokens; and who says
+    how large it is: `program`, or the table that does. None of it is known of who is out of view."""
+    if node is None:
+        return dict.fromkeys(("context_percent", "context_tokens", "context_window", "context_window_from"))
+    return {
+        "context_percent": None if node.context is None else round(node.context, 2),
+        "context_tokens": node.held,
+        "context_window": node.window,
+        "context_window_from": (node.sized or "program") if node.window is not None else None,
+    }
+
+
 def unseen(_node: Node) -> Plain:
     """The signs of life of an agent of which nobody sees any."""
-    return {"ages": dict.fromkeys(("process", "turn", "progress", "line")), "silent": None}
+    return {"ages": dict.fromkeys(("process", "turn", "progress", "line")), "silent": None, "wedged": False}
 
 
 def label(node: Node) -> Plain:
@@ -82,14 +99,13 @@ def agent(project: Project, node: Node, now: float, signs: Signs = unseen) -> Pl
         "queued": len(node.inbox),
         "own": usage(node.own),
         "branch": usage(node.branch),
-        "context_percent": node.context,
-        "context_window": node.window,
+        **context(node),
         "grant": accounts(node),
         "last": node.last,
         "summary": node.summary,
         "verdict": node.verdict,
         "status": node.status,
-        "waiting_on": node.waiting_on,
+        "waiting_on": node.waiting_on or awaited(project, node),
         "prompt": prompt(node),
         "crashes": node.crashed,
         "garbled": node.garbled,
@@ -98,6 +114,14 @@ def agent(project: Project, node: Node, now: float, signs: Signs = unseen) -> Pl
         "quiet_after": after or None,
         "quiet": silent is not None and 0 < after <= silent,
     }
+
+
+def awaited(project: Project, node: Node) -> str:
+    """The children whose tasks its own waits for, the first of them."""
+    if not node.awaits:
+        return ""
+    names = [f"{at.name} ({at.id})" for child in children.busy(project, node) if (at := project.agents[child])]
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def prompt(node: Node) -> Plain | None:
@@ -134,7 +158,34 @@ def tree(
     roots = [branch] if branch is not None else [project.agents[main] for main in project.mains]
     roots = [root for root in roots if sees(project, by, root)]
     drawn = [_branch(project, root, now, signs) for root in roots]
-    return {"project": project.name, "tier": tier, "agents": drawn, "limits": [*logins(project).values()]}
+    return {
+        "project": project.name,
+        "tier": tier,
+        "agents": drawn,
+        "limits": [*logins(project).values()],
+        "line": line(project, by),
+    }
+
+
+def line(project: Project, by: Principal) -> list[Plain]:
+    """The forks that wait for room, as far as the caller may know of whom they would stand under: who asks, for what is
+    full and whose that is, and since when; in their order."""
+    found = []
+    for name, place in project.line.items():
+        parent, holder = project.agents.get(place.parent), project.agents.get(place.holder)
+        if sees(project, by, parent) if parent is not None else not isinstance(by, Agent):
+            found.append(
+                {
+                    "place": name,
+                    "by": place.by,
+                    "parent": label(parent) if parent is not None else None,
+                    "limit": place.field,
+                    "holder": label(holder) if holder is not None else None,
+                    "asked": place.asked,
+                    "since": place.since,
+                }
+            )
+    return found
 
 
 def logins(project: Project) -> dict[str, Plain]:

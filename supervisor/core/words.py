@@ -102,6 +102,12 @@ def first_line(text: str) -> str:
     return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
 
 
+def first_words(text: str) -> str:
+    """Enough of a final text for a digest."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 400 else flat[:399] + "…"
+
+
 def digest(text: str) -> str:
     """Mark a text as the fleet's own."""
     return f"[fleet: an automatic event, not a request from the person] {text}"

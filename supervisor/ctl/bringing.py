@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from supervisor.ctl.outcome import BAD_CONFIG, NO_DAEMON, REFUSED, USAGE, Failure
+from supervisor.doors.wire import LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
     from supervisor.ctl.call import Client
     from supervisor.ctl.errand import Errand
 
-#: A request is one line of at most 1 MiB; escaped, a file needs at most six times its size.
-_LARGEST = 150_000
+#: What a file may take in a request, which is one line of ASCII; the rest is for PATH and where one stands.
+_LARGEST = LIMIT - (1 << 16)
 
 
 def bring(errand: Errand) -> int:
@@ -24,10 +26,27 @@ def bring(errand: Errand) -> int:
     file = os.path.realpath(_file(errand))
     errand.asked.project = ""  # the file says it
     params = {**errand.params, "file": file, "content": content(file), "path": errand.place.environ.get("PATH", "")}
-    client, began = _client(errand, start=verb == "up")
-    result = errand.ask(params, client)
+    began, result = _handed(errand, params, start=verb == "up")
     same = "the content accepted before: its agents run again" if began else "nothing changed"
     return errand.answer(result, [*began, *_receipt(errand, verb, result or {}, file, same)])
+
+
+def _handed(errand: Errand, params: Mapping[str, Any], *, start: bool) -> tuple[Iterable[str], Any]:
+    """What is to be said of a daemon that had to be started, and the answer. One that is leaving takes nothing more:
+    what is brought up is for the next one."""
+    from supervisor.ctl.leaving import Watch
+
+    client, began = _client(errand, start=start)
+    with Watch(client) as watch:
+        try:
+            return began, errand.ask(params, client)
+        except Failure as failure:
+            refused = failure.shape.get("refused")
+            if not start or not isinstance(refused, dict) or refused.get("code") != "down":
+                raise
+        watch.gone(errand)
+    client, began = _client(errand, start=start)
+    return began, errand.ask(params, client)
 
 
 def _file(errand: Errand) -> str:
@@ -53,13 +72,20 @@ def content(file: str) -> str:
             raw = source.read(_LARGEST + 1)
     except OSError as error:
         raise Failure(BAD_CONFIG, f"{file} cannot be read: {error.strerror}") from None
-    if len(raw) > _LARGEST:
-        raise Failure(BAD_CONFIG, f"{file} is larger than {_LARGEST} bytes")
     try:
-        return raw.decode()
+        text = raw.decode()
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise Failure(BAD_CONFIG, f"{file}:{line}: not UTF-8", "TOML is UTF-8: save the file as that") from None
+        if len(raw) <= _LARGEST:
+            line = raw.count(b"\n", 0, error.start) + 1
+            raise Failure(BAD_CONFIG, f"{file}:{line}: not UTF-8", "TOML is UTF-8: save the file as that") from None
+        text = raw.decode(errors="replace")
+    if len(json.dumps(text)) > _LARGEST:
+        words = f"{file} is larger than one request: at most {_LARGEST} bytes, 6 for a letter that is not ASCII"
+        raise Failure(BAD_CONFIG, words, 'a long text can lie in a file of its own: instructions = "FILE"')
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise Failure(BAD_CONFIG, f"{file}:{line}: a NUL character", "TOML is text: take it out")
+    return text
 
 
 def _client(errand: Errand, *, start: bool) -> tuple[Client, Iterable[str]]:
@@ -69,6 +95,7 @@ def _client(errand: Errand, *, start: bool) -> tuple[Client, Iterable[str]]:
     except Failure as failure:
         if failure.code != NO_DAEMON or not start:
             raise
+    errand.place.outside("up")
     from supervisor.ctl import daemon, manager
 
     kept = manager.find(errand.place)

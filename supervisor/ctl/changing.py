@@ -33,7 +33,7 @@ def change(errand: Errand) -> int:
     """One verb, done and told."""
     verb = errand.asked.verb.name
     _complete(errand, verb)
-    result = errand.ask()
+    result = _left(errand) if verb == "shutdown" and not errand.params.get("plan") else errand.ask()
     if isinstance(result, dict) and "plan" in result:
         return errand.answer(result, plan(errand, verb, result["plan"]))
     if verb == "instruct":
@@ -46,6 +46,16 @@ def change(errand: Errand) -> int:
             print(f"supervisorctl: {errand.who(each)}: the kernel does not end {pids}", file=sys.stderr)
         return REFUSED
     return code
+
+
+def _left(errand: Errand) -> Any:
+    """It has left when this returns: what comes next may take its files away, or start another."""
+    from supervisor.ctl.leaving import Watch
+
+    with errand.client() as client, Watch(client) as watch:
+        result = errand.ask(client=client)
+        watch.gone(errand)
+        return result
 
 
 def _complete(errand: Errand, verb: str) -> None:
@@ -103,10 +113,12 @@ def _receipt(errand: Errand, verb: str, result: Mapping[str, Any]) -> Iterable[s
         yield from (f"  {line}" for line in holdings(errand, result.get("grant") or {}))
         return
     if verb == "shutdown":
-        yield f"the daemon (pid {result.get('pid')}) leaves; what is wanted runs again at its next start"
+        yield f"the daemon (pid {result.get('pid')}) has left; what is wanted runs again at its next start"
         return
     project = errand.word(result.get("project")) or "the project"
-    yield f"{who} {_PAST.get(verb, verb)}" if who else f"{project} is {_PAST.get(verb, verb)}"
+    waited = result.get("waited")
+    after = f" after {shown('wall', waited)} in line" if isinstance(waited, (int, float)) and waited >= 1 else ""
+    yield f"{who} {_PAST.get(verb, verb)}{after}" if who else f"{project} is {_PAST.get(verb, verb)}"
     for each in result.get("ended") or ():
         yield from _ended(errand, each, who)
 

@@ -39,6 +39,7 @@ _SHIM = (
 
 def show(errand: Errand) -> int:
     """Set up, show, and take all away again on every way out."""
+    errand.place.outside("demo")
     handlers = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
     home = _directory()
     process: subprocess.Popen[bytes] | None = None

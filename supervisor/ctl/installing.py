@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import select
-import time
 
 from supervisor.ctl import daemon, manager, unit
-from supervisor.ctl.errand import Progress
+from supervisor.ctl.leaving import Watch
 from supervisor.ctl.manager import UNIT
-from supervisor.ctl.outcome import DONE, NO_DAEMON, REFUSED, TIMED_OUT, USAGE, Failure
+from supervisor.ctl.outcome import DONE, NO_DAEMON, REFUSED, USAGE, Failure
 from supervisor.doors import paths
 
 TYPE_CHECKING = False
@@ -30,6 +28,7 @@ def install(errand: Errand) -> int:
     if errand.params.get("print"):
         print(wanted, end="")
         return DONE
+    place.outside("install-unit")
     if place.environ.get(paths.SOCKET_VARIABLE):
         raise Failure(USAGE, f"{paths.SOCKET_VARIABLE} names another daemon than the one that a unit keeps: unset it")
     file = os.path.join(manager.directory(place), UNIT)
@@ -86,26 +85,10 @@ def _leave(errand: Errand, pid: int) -> int:
     """Have that daemon end in order: what is wanted comes back under the unit."""
     if not pid:
         return 0
-    with errand.client() as client:
-        watch = os.pidfd_open(client.pid)
-        try:
-            client.call("shutdown", {})
-            _gone(errand, watch, client.pid)
-        finally:
-            os.close(watch)
+    with errand.client() as client, Watch(client) as watch:
+        client.call("shutdown", {})
+        watch.gone(errand, "; the unit is not started")
     return pid
-
-
-def _gone(errand: Errand, watch: int, pid: int) -> None:
-    begun, within = time.monotonic(), errand.params.get("timeout")
-    poll = select.poll()
-    poll.register(watch, select.POLLIN)
-    with Progress(f"the daemon (pid {pid}) to leave", quiet=errand.asked.json) as progress:
-        while not poll.poll(200):
-            lasted = time.monotonic() - begun
-            if within is not None and lasted > within:
-                raise Failure(TIMED_OUT, f"the daemon (pid {pid}) still ends its agents; the unit is not started")
-            progress.tick(lasted)
 
 
 # --- what is said

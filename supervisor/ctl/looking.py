@@ -10,7 +10,7 @@ from supervisor.ctl.branches import Fold
 from supervisor.ctl.changing import holdings
 from supervisor.ctl.columns import Column, table
 from supervisor.ctl.refusal import shown
-from supervisor.ctl.tree import draw, login
+from supervisor.ctl.tree import draw, login, waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
         ("daemon", f"{errand.word(answer.get('version'))}, {pid}"),
         ("up", show_duration(float(answer.get("uptime") or 0))),
         ("tier", errand.word(answer.get("tier"))),
-        ("socket", errand.word(answer.get("socket"))),
+        ("socket", f"{errand.word(answer.get('socket'))}, of uid {errand.word(answer.get('uid'))}"),
         ("loop", f"at most {lag:.1f} ms late" if isinstance(lag, (int, float)) else "not measured"),
     ]
     yield from pairs(errand, rows)
@@ -70,6 +70,9 @@ def status(errand: Errand, answer: Mapping[str, Any]) -> Iterable[str]:
         yield errand.screen.style(
             plain.cut(login(stopped, errand.screen), errand.screen.width, errand.screen.mark), "yellow"
         )
+    for project in projects:
+        for words in waiting(project.get("line") or (), errand.screen, time.time()):
+            yield errand.screen.style(f"{errand.word(project.get('name'))}: {words}", "yellow")
     faults = answer.get("faults") or ()
     yield ""
     yield errand.screen.style("no faults", "green") if not faults else errand.screen.style("faults", "red bold")

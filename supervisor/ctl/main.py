@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -9,6 +10,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TextIO
 
     from supervisor.ctl.errand import Errand
     from supervisor.ctl.outcome import Failure
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 #: Modules of PyPI's `supervisor`, which installs a package and commands of the same names.
 _THEIRS = ("supervisorctl.py", "options.py", "rpcinterface.py")
 _PIPE_CLOSED = 141
+#: What a full disk or a broken device says to a write.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,11 +33,12 @@ def disband(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(argv: Sequence[str], verb: str) -> int:
+    _open_streams()
     # What a terminal or a pipe cannot encode is shown by its number, and is no reason to fail.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    from supervisor.ctl.outcome import INTERRUPTED, Failure
+    from supervisor.ctl.outcome import INTERRUPTED, REFUSED, Failure
 
     try:
         code = _run(argv, verb)
@@ -43,10 +48,30 @@ def _main(argv: Sequence[str], verb: str) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader had enough. Nothing may be written at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)  # the reader had enough
         return _PIPE_CLOSED
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _silence(sys.stdout)
+        return _report(Failure(REFUSED, f"the answer cannot be written: {error.strerror}"), as_json=False)
     return code
+
+
+def _open_streams() -> None:
+    """Where a caller closed one of the three there is none at all, and the next file that is opened gets its number."""
+    fd = os.open(os.devnull, os.O_RDWR)
+    while fd <= 2:
+        fd = os.dup(fd)
+    os.close(fd)
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115  for as long as we are
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def _silence(stream: TextIO) -> None:
+    """Nothing more is written to it, nor at exit what it still holds."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(argv: Sequence[str], verb: str) -> int:
@@ -104,7 +129,7 @@ def _no_clash() -> None:
 
 
 def _report(failure: Failure, *, as_json: bool) -> int:
-    """Words to stderr, and with `--json` the shape to stdout. A closed stream is no second failure."""
+    """Words to stderr, and with `--json` the shape to stdout. A stream that takes nothing is no second failure."""
     from supervisor.ctl import plain
 
     utf8 = (sys.stderr.encoding or "").lower().replace("-", "") == "utf8"
@@ -116,6 +141,7 @@ def _report(failure: Failure, *, as_json: bool) -> int:
             print(json.dumps(failure.shape), flush=True)
         for line in lines:
             print(plain.clean(line, ascii_only=not utf8, lines=True), file=sys.stderr)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:
+        for stream in (sys.stdout, sys.stderr):
+            _silence(stream)
     return failure.code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from supervisor.ctl.outcome import BAD_CONFIG, Failure
+from supervisor.ctl.outcome import BAD_CONFIG, REFUSED, Failure
 from supervisor.doors import paths
 
 TYPE_CHECKING = False
@@ -41,6 +41,17 @@ class Place:
     @property
     def personal(self) -> str:
         return paths.personal_file(self.environ, self.home)
+
+    def outside(self, what: str) -> None:
+        """Refuse inside an agent what starts or keeps a daemon: the one that there is, is for all, and one that an
+        agent started would end with that agent."""
+        if agent := self.environ.get(paths.AGENT_VARIABLE, ""):
+            raise Failure(
+                REFUSED,
+                f"this is inside agent {agent.rpartition(':')[2]} of a fleet, where {what} starts no daemon",
+                "its own daemon keeps it and its children: supervisorctl whoami, supervisorctl fork",
+                f"a person may do it from a shell of their own, without {paths.AGENT_VARIABLE} in the environment",
+            )
 
     def nearest(self) -> str | None:
         """The nearest agents.toml from the working directory upwards."""

@@ -26,6 +26,8 @@ STDIN = "-"
 _CHUNK = 1 << 20
 #: An earlier transcript is looked for among so many files beside it, in the first bytes of each.
 _NEIGHBOURS, _LOOK = 2000, 1 << 16
+#: How what is not torn ends: with a line, or with the bracket of an object over many lines, which needs none after it.
+_WHOLE = (b"\n", b"\n}")
 _DAEMONS = ("by", "since", "agent")
 
 
@@ -99,14 +101,14 @@ def read(kind: Kind, stream: BinaryIO) -> Said:
 
     reader, sieve = kind.recorded(seat(kind.name)), Sieve(kind.mark, LINE_LIMIT)
     facts: list[Fact] = []
-    last = b"\n"
+    end = b"\n"
     while chunk := stream.read(_CHUNK):
-        last = chunk[-1:]
+        end = (end + chunk)[-2:]
         for line in sieve.feed(chunk):
             facts += _line(reader, line)
     for line in sieve.rest():
         facts += _line(reader, line)
-    return facts + reader.ended(), last != b"\n"
+    return facts + reader.ended(), not end.endswith(_WHOLE)
 
 
 def _line(reader: Reader, line: Any) -> list[Fact]:
@@ -121,7 +123,7 @@ def booked(kind: Kind, heard: list[Said], before: list[Said]) -> Recorded:
     from supervisor.runtime import pricing
 
     books = Recorded()
-    books.price = pricing.estimator(kind.name, lambda: books.model)
+    books.price = pricing.estimator(kind, lambda: books.model)
     for facts, _ in before:
         books.begin()
         books.before(facts)

@@ -62,6 +62,8 @@ def _books(data: Mapping[str, Any]) -> str:
 
 def _remedy(data: Mapping[str, Any]) -> str:
     ask = str(data.get("ask") or "")
+    if data.get("code") == "disk":
+        return "make room there; what ends or renames something goes on"
     if not ask or "supervisorctl" in ask:
         return f"ask {ask}" if ask else ""
     who = "a person can allow it" if ask == "operator" else f"ask {ask}"

@@ -6,7 +6,7 @@ from supervisor.core.units import show_count, show_duration, show_money
 from supervisor.ctl.columns import Column, table
 from supervisor.ctl.outcome import USAGE, Failure
 from supervisor.ctl.screen import STATE_STYLE
-from supervisor.ctl.tree import cost_of
+from supervisor.ctl.tree import context, cost_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ NUMBERS = (
     "input", "cache_read", "cache_write", "output", "reasoning", "calls", "turns", "cost", "incomplete", "estimated",
 )  # fmt: skip
 _NAMED = ("id", "name", "parent", "role", "kind", "model", "state")
+_CONTEXT = ("context_percent", "context_tokens", "context_window", "context_window_from")
 #: What comes of calls that were cut: what is booked of them is less than the bill.
 _AT_LEAST = "≥"
 _ABOUT = "~"
@@ -41,7 +42,11 @@ _COUNTS = (
     Column("TURNS", drop=10, right=True),
     Column("COST", drop=1, right=True),
 )
-_BRANCH = (Column("BRANCH", drop=5, right=True), Column("TIME", drop=11, right=True))
+_BRANCH = (
+    Column("BRANCH", drop=5, right=True),
+    Column("CONTEXT", drop=6, right=True),
+    Column("TIME", drop=11, right=True),
+)
 
 
 def answer(errand: Errand) -> int:
@@ -100,8 +105,18 @@ def _row(errand: Errand, row: Mapping[str, Any], by: str, *, agents: bool) -> li
         (state, STATE_STYLE.get(state, "")),
         *numbers,
         (show_count(branch) if branch != billed(own) and by != "branch" else "", "dim"),
+        _window(row),
         (show_duration(float(elapsed)) if isinstance(elapsed, (int, float)) else "", "dim"),
     ]
+
+
+def _window(row: Mapping[str, Any]) -> Cell:
+    """How full its window is, and how large that."""
+    full, style = context(row)
+    held, size = row.get("context_tokens"), row.get("context_window")
+    if not full:
+        return (show_count(held) if isinstance(held, int) else ""), ""
+    return f"{full} of {show_count(size)}" if isinstance(size, int) else full, style
 
 
 def billed(own: Mapping[str, Any]) -> int:
@@ -158,11 +173,13 @@ def csv(given: Mapping[str, Any]) -> Iterable[str]:
     keys = _NAMED if by in ("agent", "branch") else (by,)
     out = io.StringIO()
     lines = writer.writer(out, lineterminator="\n")
-    lines.writerow([*keys, *NUMBERS])
+    more = _CONTEXT if keys is _NAMED else ()
+    lines.writerow([*keys, *NUMBERS, *more])
     for row in rows or ():
         spent = row.get("branch" if by == "branch" else "own") or {}
         named = ["" if row.get(key) is None else _cell(str(row[key])) for key in keys]
-        lines.writerow([*named, *(_number(spent.get(key)) for key in NUMBERS)])
+        full = ["" if row.get(key) is None else _cell(str(row[key])) for key in more]
+        lines.writerow([*named, *(_number(spent.get(key)) for key in NUMBERS), *full])
     yield from out.getvalue().splitlines()
 
 

@@ -47,6 +47,10 @@ def draw(
         screen.style(plain.cut(login(each, screen, at), screen.width, screen.mark), "yellow")
         for each in answer.get("limits") or ()
     ]
+    head += [
+        screen.style(plain.cut(words, screen.width, screen.mark), "yellow")
+        for words in waiting(answer.get("line") or (), screen, at)
+    ]
     if not agents:
         empty = "no agents: supervisorctl fork starts one, supervisorctl up those of a file"
         return [*head, screen.style(plain.cut(empty, screen.width, screen.mark), "dim")]
@@ -104,7 +108,7 @@ def _cells(row: Row, screen: Screen, since: float, now: float) -> list[Cell]:
     state = text("state")
     dim = "dim" if state in {"gone", "stopped"} else ""
     limit, limit_style = _limit(agent)
-    context, context_style = _context(agent)
+    full, full_style = context(agent)
     elapsed = agent.get("elapsed")
     age = show_duration(int(elapsed) + since) if isinstance(elapsed, (int, float)) else ""
     return [
@@ -118,7 +122,7 @@ def _cells(row: Row, screen: Screen, since: float, now: float) -> list[Cell]:
         (show_count(tokens(agent, "own")), dim),
         (show_count(tokens(agent, "branch")), limit_style or ("" if children(agent) else "dim")),
         (limit, limit_style),
-        (context, context_style),
+        (full, full_style),
         _told(agent, state, screen, since, now, dim),
     ]
 
@@ -129,11 +133,13 @@ def _tasks(agent: Mapping[str, Any]) -> str:
     return f"{done}/{most}" if most else str(done)
 
 
-def _context(agent: Mapping[str, Any]) -> Cell:
+def context(agent: Mapping[str, Any]) -> Cell:
+    """How full its window is; marked where a table says how large that is."""
     percent = agent.get("context_percent")
     if not isinstance(percent, (int, float)):
         return "", ""
-    return f"{percent:.0f}%", "red" if percent >= _FULL else "yellow" if percent >= _WARN else ""
+    about = "" if agent.get("context_window_from") in (None, "program") else "~"
+    return f"{about}{percent:.0f}%", "red" if percent >= _FULL else "yellow" if percent >= _WARN else ""
 
 
 def _limit(agent: Mapping[str, Any]) -> Cell:
@@ -157,6 +163,8 @@ def quiet(agent: Mapping[str, Any], since: float) -> float:
 
 def _told(agent: Mapping[str, Any], state: str, screen: Screen, since: float, now: float, dim: str) -> Cell:
     doing, silent = _doing(agent, state, screen, now), quiet(agent, since)
+    if agent.get("wedged"):
+        return f"wedged, stopped by a signal: kill -CONT {agent.get('pid')}", "red"
     if not silent:
         return doing, dim
     return f"quiet for {show_duration(silent)}" + (f": {doing}" if doing else ""), "yellow"
@@ -189,6 +197,22 @@ def _doing(agent: Mapping[str, Any], state: str, screen: Screen, now: float) -> 
     said = text("summary") if state in {"standing", "stopped", "gone"} else ""
     verdict = text("verdict") if said else ""
     return (f"{verdict}: {said}" if verdict else said) or text("last")
+
+
+def waiting(line: Sequence[Mapping[str, Any]], screen: Screen, now: float) -> list[str]:
+    """The forks that wait for room: one line for each limit, however many wait for it."""
+    found: dict[str, list[float]] = {}
+    for each in line:
+        holder = each.get("holder") or {}
+        name = plain.one_line(holder.get("name"), ascii_only=not screen.utf8)
+        limit = plain.one_line(each.get("limit"), ascii_only=not screen.utf8)
+        whose = f"{limit} of {name} ({plain.one_line(holder.get('id'))})" if holder else f"{limit} of the project"
+        found.setdefault(whose, []).append(float(each.get("since") or now))
+    return [
+        f"{len(since)} fork{' waits' if len(since) == 1 else 's wait'} for room: {whose} are used up, "
+        f"the longest for {show_duration(int(max(0.0, now - min(since))))}"
+        for whose, since in found.items()
+    ]
 
 
 def login(stopped: Mapping[str, Any], screen: Screen, now: float | None = None) -> str:

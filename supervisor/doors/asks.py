@@ -6,16 +6,21 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import trio
+from attrs import evolve
+
 from supervisor.core import facts, requests, view
-from supervisor.core.refusals import Refusal, RefusedError, refuse
+from supervisor.core.decide import fork
+from supervisor.core.refusals import Refusal
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
-from supervisor.doors import calls, wire
+from supervisor.doors import calls, line, wire
 from supervisor.doors.aside import aside
 from supervisor.doors.calls import Plain, ask, find_room, target
 from supervisor.doors.service import Call
 from supervisor.kinds import fields
 from supervisor.runtime import programs, transcript
+from supervisor.runtime.desk import Answer
 from supervisor.runtime.projects import Projects, Room
 
 
@@ -51,12 +56,27 @@ class Asks:
         if params.get("restart") is not None and params["restart"] not in ("never", "on-failure", "always"):
             raise wire.BadParams("restart", "restart is never, on-failure or always")
         request = requests.Fork(grant=calls.grant_of(params), **named)
+        if params.get("queue"):
+            return await self._fork_in_line(room, call, evolve(request, queue=True), params)
         await _present(room, call, request)
         answer = await ask(room, call.principal, request)
+        return await self._forked(room, answer, params)
+
+    async def _fork_in_line(self, room: Room, call: Call, request: requests.Fork, params: dict[str, Any]) -> Plain:
+        async def present(again: requests.Fork) -> None:
+            await _present(room, call, again)
+
+        began, timeout = trio.current_time(), params.get("timeout")
+        await present(request)
+        answer = await line.until_born(room, call.principal, request, present, timeout)
+        waited = round(trio.current_time() - began, 3)
+        left = {} if timeout is None else {"timeout": max(0.0, timeout - waited)}
+        return await self._forked(room, answer, params | left) | {"waited": waited}
+
+    async def _forked(self, room: Room, answer: Answer, params: dict[str, Any]) -> Plain:
         born = calls.started(answer)[0]
-        node = room.project.agents[born["id"]]
         if params.get("wait"):
-            await self._ready(room, node, params)
+            await self._ready(room, room.project.agents[born["id"]], params)
         return {"agent": born, "seq": answer.seq}
 
     async def instruct(self, call: Call) -> Plain:
@@ -117,9 +137,9 @@ class Asks:
         nodes = [at for at in room.project.down(node) if not at.away or at is node]
         if params.get("plan"):
             return calls.plan(room, nodes)
-        answer = calls.asked(room, call.principal, request(node.id))
+        answer = room.desk.ask(call.principal, request(node.id))
         with room.desk.watch(node.id, lambda: node.away) as watch:
-            await answer.durable.wait()
+            await calls.told(answer)
             await calls.within(params, f"ending {node.name}", watch.wait)
         return {"agent": view.label(node), "ended": view.ended(nodes), "seq": answer.seq}
 
@@ -195,7 +215,8 @@ class Asks:
 
         await calls.within(params, f"the start of {node.name}", lambda: room.desk.until(node.id, over))
         if node.away or node.state == "stopping":
-            raise refuse("state", f"{node.name} did not come up: {_why(room, node)}", field="state", held=node.state)
+            why = Refusal("state", f"{node.name} did not come up: {_why(room, node)}", field="state", held=node.state)
+            raise calls.RecordedError(why)  # it was granted; what came of it is on record
 
 
 async def _present(room: Room, call: Call, request: requests.Fork) -> None:
@@ -203,11 +224,10 @@ async def _present(room: Room, call: Call, request: requests.Fork) -> None:
     decided, fleet = room.desk.plan(call.principal, request), room.project.fleet
     if isinstance(decided, Refusal) or fleet is None:
         return
-    spec = next(fact.spec for fact in decided if isinstance(fact, facts.Born))
+    spec = fork.asked_for(room.project, call.principal, request)
     missing = await aside(lambda: programs.missing(fleet, spec, room.project.path))
     if missing is not None:
-        room.desk.refuse(call.principal, call.verb, missing.refusal())
-        raise RefusedError(missing.refusal())
+        await calls.told(room.desk.refuse(call.principal, call.verb, missing.refusal()))
 
 
 _FORK = (

@@ -23,6 +23,10 @@ Plain = dict[str, Any]
 T = TypeVar("T")
 
 
+class RecordedError(RefusedError):
+    """A refusal that is on record, or that tells of what is."""
+
+
 def grant_of(params: Mapping[str, Any]) -> Grant:
     """The grant that a call names."""
     may_fork = params.get("may_fork")
@@ -54,19 +58,17 @@ def target(room: Room, by: Principal, text: str, verb: str) -> Node:
     return reach(room.project, by, text, verb)
 
 
-def asked(room: Room, by: Principal, request: Request) -> Answer:
-    """Ask the desk; the answer may not be told before it is on disk."""
-    answer = room.desk.ask(by, request)
+async def told(answer: Answer) -> Answer:
+    """The answer once it is on disk, be it a refusal: that is raised."""
+    await answer.durable.wait()
     if answer.refusal is not None:
-        raise RefusedError(answer.refusal)
+        raise RecordedError(answer.refusal)
     return answer
 
 
 async def ask(room: Room, by: Principal, request: Request) -> Answer:
     """Ask the desk; returns when the answer is on disk."""
-    answer = asked(room, by, request)
-    await answer.durable.wait()
-    return answer
+    return await told(room.desk.ask(by, request))
 
 
 async def within(params: Mapping[str, Any], what: str, wait: Callable[[], Any]) -> None:

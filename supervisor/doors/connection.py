@@ -18,6 +18,7 @@ from supervisor.core.authority import Nobody, Principal
 from supervisor.core.refusals import RefusedError
 from supervisor.doors import check, wire
 from supervisor.doors.outbox import Outbox
+from supervisor.doors.pieces import pieces
 from supervisor.doors.service import Call, Caller, Service
 from supervisor.runtime import turn
 from supervisor.runtime.peers import CREDENTIALS
@@ -60,6 +61,18 @@ async def hung_up(sock: socket.socket) -> None:
     with select.epoll() as epoll:
         epoll.register(sock, 0)  # EPOLLHUP and EPOLLERR come unasked
         await trio.lowlevel.wait_readable(epoll.fileno())
+
+
+async def _encoded(ident: wire.Id, value: object) -> bytes:
+    """The line of an answer; a large one is made in several turns of the loop."""
+    found: list[bytes] = []
+    watch = turn.Watch()
+    for piece in pieces(ident, value):
+        found.append(piece)
+        if watch.over:
+            await trio.lowlevel.checkpoint()
+            watch.again()
+    return b"".join(found)
 
 
 class Connection:
@@ -172,7 +185,7 @@ class Connection:
     async def _answer(self, request: wire.Request) -> bytes:
         await self._pace.keep()
         try:
-            return wire.result(request.id, await self._ask(request))
+            return await _encoded(request.id, await self._ask(request))
         except wire.WireError as problem:
             return wire.failed(request.id, problem)
         except RefusedError as no:
@@ -191,7 +204,7 @@ class Connection:
         try:
             check.authority(principal, verb)
         except RefusedError as no:
-            self._service.on_refused(principal, verb.name, no.refusal)
+            await self._service.on_refused(principal, verb.name, no.refusal)
             raise
         check.params(verb, request.params)
 

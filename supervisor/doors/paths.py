@@ -14,6 +14,8 @@ APP = "fleet-supervisor"
 SOCKET_LIMIT = 107
 #: Names one socket and no other: for tests, the demo, and a sandbox that was given a single door.
 SOCKET_VARIABLE = "FLEET_SOCKET"
+#: Set for every agent, and for nobody else: its mark (`runtime.containment.marks`).
+AGENT_VARIABLE = "FLEET_AGENT"
 FILE = "agents.toml"
 _SLUG = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _SLUG_LIMIT = 40

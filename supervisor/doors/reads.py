@@ -70,7 +70,11 @@ class Reads:
             faults += [*self._projects.faults, *_unclaimed(self._projects.containment)]
         for room in rooms:
             faults += _garbled(room) + _outside(room) + _unkept(room) + _unlimited(room) + _put_off(room)
-        shown = [await self._project(room) for room in rooms if room.project.file]
+        shown = [
+            await self._project(room) | {"line": view.line(room.project, call.principal)}
+            for room in rooms
+            if room.project.file
+        ]
         return self._about() | {"projects": shown, "limits": _stopped(rooms), "faults": faults}
 
     async def _project(self, room: Room) -> Plain:
@@ -111,7 +115,8 @@ class Reads:
             since = spending.first_day(params.get("since") or "today", _today())
         except ValueError as error:
             raise wire.BadParams("since", str(error)) from None
-        return spending.spending(room.project, call.principal, time.time(), branch, group, since)
+        steps = spending.spent(room.project, call.principal, time.time(), branch, group, since)
+        return await turn.stepped(steps)
 
     async def metrics(self, call: Call) -> Plain:
         """Counts of every project, or of the one that is named, for programs that keep them over time."""
@@ -251,11 +256,9 @@ def _unkept(room: Room) -> list[Plain]:
 
 
 def _put_off(room: Room) -> list[Plain]:
-    """What a disk did not take, and cost no fact."""
-    journal = room.desk.journal
-    return (
-        [{"at": None, "where": f"journal of {room.project.name}", "what": journal.trouble}] if journal.trouble else []
-    )
+    """What a disk did not take, or someone took away from it, and cost no fact."""
+    said = filter(None, (room.desk.journal.trouble, room.desk.journal.lost))
+    return [{"at": None, "where": f"journal of {room.project.name}", "what": what} for what in said]
 
 
 def _tail(path: Path, count: int) -> list[str]:

@@ -66,16 +66,21 @@ def _silent(*_: object) -> None:
     pass
 
 
+async def _unrecorded(*_: object) -> None:
+    pass
+
+
 @frozen
 class Service:
     """What serves a door. `dispatch` answers a call, or raises core's RefusedError, `wire.BadParams` or
-    `wire.TimedOut`; it is cancelled when the caller hangs up. The others are told, and must not block or raise:
-    `on_foreign` (principal, writer) of a connection that another wrote on, `on_refused` (principal, verb, refusal) of
-    what the door itself refused, `on_fault` (sort, words) of the rest."""
+    `wire.TimedOut`; it is cancelled when the caller hangs up. `on_refused` (principal, verb, refusal) is told what the
+    door itself refused, and returns when that is on record: the caller hears of it then. The others are told, and must
+    not block or raise: `on_foreign` (principal, writer) of a connection that another wrote on, `on_fault` (sort, words)
+    of the rest."""
 
     resolve: Callable[[socket.socket], Caller]
     dispatch: Callable[[Call], Awaitable[object]]
     limits: Limits = Limits()
     on_foreign: Callable[[Principal, Principal], None] = _silent
-    on_refused: Callable[[Principal, str, Refusal], None] = _silent
+    on_refused: Callable[[Principal, str, Refusal], Awaitable[None]] = _unrecorded
     on_fault: Callable[[str, str], None] = _silent

@@ -129,6 +129,7 @@ VERBS: tuple[Verb, ...] = (
         Param("directory", "path", "where it stands (default: the parent's)"),
         Param("restart", "text", "never, on-failure or always"),
         *_GRANT,
+        Param("queue", "flag", "where the tree is full, wait in line for room instead of being refused"),
         Param("wait", "flag", "wait until it is ready"),
     ), waits=True),
     Verb("instruct", "give an agent a task", 'supervisorctl instruct lead "Go" --wait', (
@@ -187,7 +188,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("save", "the live tree's agents as the content of a file that `up` accepts", "supervisorctl save fleet.toml", (
         Param("file", "path", "the file to write; an existing one is kept", positional=True, required=True),
     )),
-    Verb("shutdown", "stop the daemon; what is wanted runs again at its next start",
+    Verb("shutdown", "stop the daemon, and wait until it has left; what is wanted runs again at its next start",
          "supervisorctl shutdown", (_PLAN,), waits=True, whole=True),
 )  # fmt: skip
 

@@ -231,7 +231,7 @@ def _revive(body: dict[str, object]) -> WireError:
 
 def _line(value: object) -> bytes:
     # A lone surrogate stands for a byte that was no UTF-8; one of them must not cost the whole answer.
-    return _ENCODER.encode(value).encode("utf-8", "replace") + b"\n"
+    return ENCODER.encode(value).encode("utf-8", "replace") + b"\n"
 
 
 class _BadValueError(ValueError):
@@ -282,5 +282,5 @@ def _constant(word: str) -> NoReturn:
     raise _BadValueError(f"{word} is no number")
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_int, parse_float=_float, parse_constant=_constant)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import claude_lines
 from supervisor.kinds.claude_talk import ClaudeConversation
-from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 
 _TALK = (
     "-p", "--output-format", "stream-json", "--verbose", "--input-format", "stream-json", "--replay-user-messages",
@@ -25,6 +25,7 @@ class Claude:
     interruptible = True
     mark = b""
     once = False
+    tells: frozenset[str] = frozenset({"cost", "window"})
     env: tuple[str, ...] = (
         "ANTHROPIC_*", "CLAUDE_*", "AWS_*", "GOOGLE_*", "CLOUD_ML_REGION", "API_TIMEOUT_MS", "BASH_DEFAULT_TIMEOUT_MS",
         "BASH_MAX_TIMEOUT_MS", "MAX_THINKING_TOKENS", "MCP_*", "DISABLE_*", "ENABLE_*",
@@ -32,6 +33,11 @@ class Claude:
     credential: tuple[str, ...] = (
         "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR",
     )  # fmt: skip
+    account: Account | None = Account(
+        ("$CLAUDE_CONFIG_DIR/.claude.json", "~/.claude.json"),
+        rb'"oauthAccount"\s*:\s*\{[^{}]*?"accountUuid"\s*:\s*"([^"\\]{1,200})"',
+    )
+    by_provider = False
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         """The conversation's id is claude's own: with one of ours a run that ended before anything was said could

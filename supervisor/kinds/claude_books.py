@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 from attrs import define, evolve, field
 
-from supervisor.core.ledger import ZERO, Report, Usage
+from supervisor.core.ledger import UNKNOWN, ZERO, Report, Usage
 from supervisor.kinds import claude_lines, fields
 from supervisor.kinds.claude_lines import SYNTHETIC
 
 #: So many messages are known again, and so many results.
 REMEMBERED = 512
+#: Of so many models it is known how large their windows are.
+WINDOWS = 64
 
 
 @define
@@ -22,8 +24,10 @@ class Books:
     #: calls since the last result, by the id of their message: model and input
     _open: dict[str, tuple[str, Usage]] = field(factory=dict)
     _closed: dict[str, None] = field(factory=dict)
+    #: of the conversation's last call: what it held, by whom it was answered; and how large models' windows are
     _occupied: int = 0
     _model: str = ""
+    _windows: dict[str, int] = field(factory=dict)
 
     def message(self, message: Mapping[str, object], *, aside: bool) -> list[Report]:
         """An assistant's message, which has a line for each of its parts. `aside` is one of a subagent: it says nothing
@@ -40,7 +44,13 @@ class Books:
         if known is not None and usage.beyond(known[1]) == ZERO:
             return []
         self._open[name] = model, usage if known is None else known[1].highest(usage)
-        return [Report("call", self._open[name][1], id=name, model=model)]
+        report = Report("call", self._open[name][1], id=name, model=model)
+        return [report if aside else evolve(report, held=usage.tokens, window=self._windows.get(model))]
+
+    def compacted(self) -> list[Report]:
+        """What the conversation holds now the next call tells."""
+        self._occupied = 0
+        return [UNKNOWN]
 
     def result(self, said: Mapping[str, object]) -> list[Report]:
         """What the end of a turn adds to what was booked of it."""
@@ -55,12 +65,12 @@ class Books:
         whole = {key: claude_lines.spent(usage) for key, usage in told.items()}
         also = {key: fields.words(usage, "canonicalModel", key) for key, usage in told.items()}
         reports = _rest(name, whole, also, known)
-        context = self._context(told, also)
-        if context is None:
+        full = self._full(told, also)
+        if full is None:
             return reports
         if not reports:
-            return [Report("call", ZERO, context=context)]
-        return [*reports[:-1], evolve(reports[-1], context=context)]
+            return [full]
+        return [*reports[:-1], evolve(reports[-1], context=full.context, window=full.window, held=full.held)]
 
     def close(self) -> int:
         """The turn is over; how many calls were open."""
@@ -76,11 +86,16 @@ class Books:
         """How many calls began of which no result has told the rest."""
         return len(self._open)
 
-    def _context(self, told: Mapping[str, Mapping[str, object]], also: Mapping[str, str]) -> float | None:
-        """How full the window is, in percent: the whole input of the last call."""
+    def _full(self, told: Mapping[str, Mapping[str, object]], also: Mapping[str, str]) -> Report | None:
+        """How full the window is: the whole input of the last call."""
         usage = next((told[key] for key in told if self._model in (key, also[key])), None)
         window = 0 if usage is None else fields.whole(usage, "contextWindow")
-        return min(100.0, 100 * self._occupied / window) if window and self._occupied else None
+        if not window or not self._occupied:
+            return None
+        if len(self._windows) < WINDOWS:
+            self._windows[self._model] = window
+        context = min(100.0, 100 * self._occupied / window)
+        return Report("call", ZERO, context=context, window=window, held=self._occupied)
 
 
 def _rest(

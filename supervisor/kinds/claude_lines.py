@@ -62,7 +62,7 @@ def member(holder: Mapping[str, object], key: str) -> dict[str, object]:
 def blocks(message: Mapping[str, object]) -> list[dict[str, object]]:
     """The parts of a message's content that are objects."""
     content = message.get("content")
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return fields.listed(content)
 
 
 def text(message: Mapping[str, object]) -> str:
@@ -138,15 +138,6 @@ def until(said: str) -> float | None:
     """When a limit ends, where the words hold it as a number."""
     found = _EPOCH.search(said)
     return float(found[1]) if found else None
-
-
-def question(request: Mapping[str, object]) -> str:
-    """What a person is asked when claude wants to use a tool."""
-    asked = member(request, "input").get("questions")
-    if isinstance(asked, list):
-        said = (one.get("question") for one in asked if isinstance(one, dict))
-        return fields.clip("\n".join(one for one in said if isinstance(one, str)))
-    return fields.clip(f"{fields.words(request, 'tool_name')}: {shown(request.get('input'))}")
 
 
 def retry(said: Mapping[str, object]) -> str:

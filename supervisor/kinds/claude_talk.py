@@ -3,12 +3,11 @@ was given, nor leave one without an end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from attrs import define
 
 from supervisor.core.facts import (
-    Blocked,
     Fact,
     Input,
     Limited,
@@ -19,7 +18,6 @@ from supervisor.core.facts import (
     Spoke,
     TurnEnded,
     TurnStarted,
-    Withdrawn,
 )
 from supervisor.core.ledger import Report
 from supervisor.kinds import claude_lines, fields
@@ -27,7 +25,9 @@ from supervisor.kinds.claude_books import REMEMBERED, Books
 from supervisor.kinds.claude_lines import SYNTHETIC
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
-from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
+from supervisor.kinds.readable import readable
+from supervisor.kinds.stream_json import FIRST, NOT_GRANTED, Outbox
+from supervisor.kinds.stream_prompts import Prompts
 
 #: Long lines that nobody needs: what a tool answered, what claude says back of ours.
 _UNNEEDED = (b'{"type":"user"', b'{"type":"control_response"', b'{"type":"stream_event"')
@@ -58,8 +58,7 @@ class ClaudeConversation:
         self._books = Books()
         #: texts that claude has not begun with, by the id of their message
         self._sent: dict[str, list[str]] = {}
-        #: tools that claude asks a person for, by the id of the request
-        self._asked: dict[str, Mapping[str, object]] = {}
+        self._prompts = Prompts(seat, self._outbox, "AskUserQuestion", lambda _at, question: question)
         self._results: dict[str, None] = {}
         self._ready: tuple[str, str] | None = None
         self._running = False
@@ -98,7 +97,7 @@ class ClaudeConversation:
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
         """Claude takes them into a turn that runs."""
-        if inputs:
+        if inputs and not self._prompts.tell(inputs):
             self._sent[self._outbox.texts(inputs, words)] = [item.id for item in inputs]
 
     def interrupt(self) -> None:
@@ -106,10 +105,8 @@ class ClaudeConversation:
         if self._running or self._sent:
             self._outbox.control("interrupt", cancel_queued=True)
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
-        request = self._asked.pop(prompt, None)
-        if request is not None:
-            self._outbox.permit(prompt, request, "" if allow else text or DENIED)
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
+        self._prompts.answer(prompt, allow=allow, text=text)
 
     def close(self) -> None:
         """At the end of its stdin claude would finish its turn first; cut, it still says what it used."""
@@ -146,7 +143,7 @@ class ClaudeConversation:
             case "permission_denied":
                 return self._spoke(f"{said.get('tool_name')}: {fields.words(said, 'message')}")
             case "compact_boundary":
-                return self._spoke("its conversation was compacted")
+                return self._book(self._books.compacted()) + self._spoke("its conversation was compacted")
             case _:
                 return []
 
@@ -178,13 +175,17 @@ class ClaudeConversation:
         return [read, *(self._begin() if begins else [])]
 
     def _user(self, said: dict[str, object]) -> list[Fact]:
-        return self._read(fields.words(said, "uuid")) if said.get("isReplay") is True else []
+        if said.get("isReplay") is True:
+            return self._read(fields.words(said, "uuid"))
+        return self._prompts.taken(claude_lines.member(said, "message"))
 
     def _assistant(self, said: dict[str, object]) -> list[Fact]:
         message = claude_lines.member(said, "message")
         aside = said.get("parent_tool_use_id") is not None
         facts = self._book(self._books.message(message, aside=aside))
         text = claude_lines.text(message)
+        if message.get("model") == SYNTHETIC:  # why a call failed
+            text = readable(text)
         if not aside:
             if message.get("model") != SYNTHETIC:
                 self._turn.text = text or self._turn.text
@@ -207,14 +208,10 @@ class ClaudeConversation:
         if self._seat.tools is not None and not claude_lines.granted(tool, self._seat.tools):
             self._outbox.permit(prompt, request, NOT_GRANTED)
             return self._spoke(f"{tool} is not granted and was refused")
-        self._asked[prompt] = request
-        question = claude_lines.question(request)
-        return [Blocked(self._seat.agent, self._seat.run, on="person", question=question, prompt=prompt)]
+        return self._prompts.asked(prompt, request)
 
     def _control_cancel(self, said: dict[str, object]) -> list[Fact]:
-        prompt = fields.words(said, "request_id")
-        taken = self._asked.pop(prompt, None) is not None
-        return [Withdrawn(self._seat.agent, self._seat.run, prompt)] if taken else []
+        return self._prompts.withdrawn(fields.words(said, "request_id"))
 
     def _result(self, said: dict[str, object]) -> list[Fact]:
         name = fields.words(said, "uuid")
@@ -241,19 +238,18 @@ class ClaudeConversation:
         errors = said.get("errors")
         listed = "; ".join(str(one) for one in errors) if isinstance(errors, list) else ""
         error = fields.clip(final or listed or "the turn failed")
-        return facts + self._limit(said, error) + self._end("error", error)
+        return facts + self._limit(said, error) + self._end("error", readable(error))
 
     def _limit(self, said: dict[str, object], error: str) -> list[Fact]:
         sort = claude_lines.refused(said.get("api_error_status"), self._turn.failure, error)
         if sort is None:
             return []
         until = self._turn.until or claude_lines.until(error)
-        return [Limited(self._seat.agent, self._seat.run, sort, until, error)]
+        return [Limited(self._seat.agent, self._seat.run, sort, until, readable(error))]
 
     def _end(self, outcome: Outcome, error: str) -> list[Fact]:
         """The turn is over, unless a text is on its way that begins the next one at once."""
-        back: list[Fact] = [Withdrawn(self._seat.agent, self._seat.run, prompt) for prompt in self._asked]
-        self._asked.clear()  # claude may say so of each, or not
+        back = self._prompts.over()
         if self._sent:
             self._turn.over = outcome, error
             return back

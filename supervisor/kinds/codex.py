@@ -7,7 +7,7 @@ from supervisor.core.spec import KindSpec
 from supervisor.kinds import codex_grant
 from supervisor.kinds.codex_exec import RecordedReader
 from supervisor.kinds.codex_talk import CodexConversation
-from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 
 
 class Codex:
@@ -17,8 +17,13 @@ class Codex:
     interruptible = True
     mark = b""
     once = False
+    tells: frozenset[str] = frozenset({"window"})
     env: tuple[str, ...] = ("CODEX_*", "OPENAI_*", "AZURE_OPENAI_*")
     credential: tuple[str, ...] = ("CODEX_HOME", "CODEX_API_KEY", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY")
+    account: Account | None = Account(
+        ("$CODEX_HOME/auth.json", "~/.codex/auth.json"), rb'"(?:account_id|OPENAI_API_KEY)"\s*:\s*"([^"\\]{1,4096})"'
+    )
+    by_provider = False
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         """All that differs from the person's own configuration is said in the conversation."""

@@ -14,6 +14,9 @@ from supervisor.core.ledger import ZERO, Report, Usage
 from supervisor.kinds import codex_lines, fields
 from supervisor.kinds.kind import Seat
 
+#: Of a thread of a subagent, which says nothing of how full ours is.
+_NOTHING = Report("call", ZERO)
+
 
 class Books:
     """The books of one run, or of a `recorded` one, whose thread may have had a life before that is none of it."""
@@ -62,18 +65,20 @@ class Books:
         full = codex_lines.context(used) if thread == self.thread else None
         known, self._known[thread] = self._known.get(thread), total
         if total == (known or ZERO):
-            return self._spent(Report("call", ZERO, context=full)) if full is not None else []
+            return self._spent(full) if full is not None else []
         if thread == self.thread:
             # What tools have told goes into another call at once; one that still runs was cut.
             self._call, self._told = ("asked" if self._told and not self._tools else "none"), False
         name = f"{thread}:{total.tokens}"
         if thread == self.thread and not self._recorded:
             whole = Report("total", total, epoch=thread, model=self.model)
-            return self._spent(whole, Report("call", Usage(calls=1), id=name, model=self.model, context=full))
+            call = evolve(full or _NOTHING, usage=Usage(calls=1), id=name, model=self.model)
+            return self._spent(whole, call)
         if known is None and self._recorded and thread not in self._alive:
             return []  # what was before this recording
         added = last if known is None else total.beyond(known)
-        return self._spent(Report("call", evolve(added, calls=1), id=name, model=self.model, context=full))
+        call = evolve(full or _NOTHING, usage=evolve(added, calls=1), id=name, model=self.model)
+        return self._spent(call)
 
     def over(self, outcome: Outcome) -> list[Fact]:
         """Our turn is over. A call that failed before it was answered costs nothing; one that was cut may have."""

@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping
 
 from supervisor.core.facts import Limit
-from supervisor.core.ledger import Usage
+from supervisor.core.ledger import ZERO, Report, Usage
 from supervisor.kinds import fields, limits
 from supervisor.kinds.fields import LineError
+from supervisor.kinds.readable import readable
 
 #: codex's lines have `method` first, and a request of its own then an `id`; most say nothing new, and are told by it
 #: before anything is decoded.
@@ -100,12 +101,13 @@ def _usage(told: Mapping[str, object], *keys: str) -> Usage:
     return Usage(entered - read - written, read, written, output, reasoning)
 
 
-def context(used: Mapping[str, object]) -> float | None:
-    """How full the window is, in percent; None where codex knows no window."""
-    window = used.get("modelContextWindow")
-    if not isinstance(window, int) or isinstance(window, bool) or window <= 0:
-        return None
-    return min(100.0, 100 * fields.whole(fields.member(used, "last"), "totalTokens") / window)
+def context(used: Mapping[str, object]) -> Report:
+    """How full the window is: the last call, output included; without a window where codex knows none."""
+    held = fields.whole(fields.member(used, "last"), "totalTokens")
+    window = 0 if used.get("modelContextWindow") is None else fields.whole(used, "modelContextWindow")
+    if not window:
+        return Report("call", ZERO, held=held)
+    return Report("call", ZERO, context=min(100.0, 100 * held / window), window=window, held=held)
 
 
 # --- errors and limits
@@ -113,13 +115,9 @@ def context(used: Mapping[str, object]) -> float | None:
 
 def error(told: Mapping[str, object]) -> str:
     """An error in words. A provider's own answer stands in it as JSON."""
-    words = text(told, "message")
-    if words.startswith("{"):
-        try:
-            words = fields.words(fields.member(fields.decode(words.encode()), "error"), "message") or words
-        except LineError:
-            return words
-    more = text(told, "additionalDetails")
+    words, more, code = readable(text(told, "message")), readable(text(told, "additionalDetails")), _status(told)
+    if code is not None and str(code) not in words + more:
+        words = f"{code}: {words}"
     return f"{words} ({more})" if more else words
 
 
@@ -128,9 +126,15 @@ def limit(told: Mapping[str, object]) -> Limit | None:
     info, words = told.get("codexErrorInfo"), text(told, "message")
     if isinstance(info, str) and info in _SORTS:
         return _SORTS[info]
+    return limits.sort(words, _status(told))
+
+
+def _status(told: Mapping[str, object]) -> int | None:
+    """The HTTP status of an error, where codex says it."""
+    info = told.get("codexErrorInfo")
     status = next(iter(info.values()), None) if isinstance(info, dict) else None
     code = status.get("httpStatusCode") if isinstance(status, dict) else None
-    return limits.sort(words, code if isinstance(code, int) else None)
+    return code if isinstance(code, int) and not isinstance(code, bool) else None
 
 
 def reset(told: Mapping[str, object]) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from attrs import frozen
 
 from supervisor.core.facts import Blocked, Fact, Read, Withdrawn
-from supervisor.kinds import codex_lines, fields
+from supervisor.kinds import codex_lines, fields, stream_prompts
 from supervisor.kinds.kind import Seat
 
 _Answer = Callable[[Mapping[str, object], bool], dict[str, object]]
@@ -63,7 +63,7 @@ class Prompts:
             return None
         one = Open(said["id"], method, fields.member(said, "params"))
         name = f"codex-{one.number}"
-        words = _question(one.params) if method == _QUESTION else _words(method, one.params)
+        words = stream_prompts.shown(one.params.get("questions")) if method == _QUESTION else _words(method, one.params)
         self._open[name] = one
         prompt = "" if method == _QUESTION else name
         return Blocked(self._seat.agent, self._seat.run, on="person", question=words, prompt=prompt)
@@ -83,7 +83,8 @@ class Prompts:
             return None
         one = self._open.pop(name)
         self._told.append(Open(one.number, one.method, one.params, inputs))
-        answers = {str(each.get("id")): {"answers": [text]} for each in _questions(one.params)}
+        asked = fields.listed(one.params.get("questions"))
+        answers = {str(each.get("id")): {"answers": [text]} for each in asked}
         return {"id": one.number, "result": {"answers": answers}}
 
     def resolved(self, number: object) -> list[Fact]:
@@ -112,23 +113,6 @@ class Prompts:
         """Nobody needs to answer it any more. A question has no name."""
         asks = self._open.pop(name).method == _QUESTION
         return Withdrawn(self._seat.agent, self._seat.run, "" if asks else name)
-
-
-def _questions(params: Mapping[str, object]) -> list[Mapping[str, object]]:
-    asked = params.get("questions")
-    return [each for each in asked if isinstance(each, dict)] if isinstance(asked, list) else []
-
-
-def _question(params: Mapping[str, object]) -> str:
-    """Questions with what may be chosen."""
-    lines = []
-    for each in _questions(params):
-        options = each.get("options")
-        labels = (
-            [str(one.get("label")) for one in options if isinstance(one, dict)] if isinstance(options, list) else []
-        )
-        lines.append(codex_lines.text(each, "question") + (f" ({' | '.join(labels)})" if labels else ""))
-    return fields.clip("\n".join(lines))
 
 
 def _words(method: str, params: Mapping[str, object]) -> str:

@@ -99,9 +99,9 @@ class CodexConversation:
     def interrupt(self) -> None:
         self._turns.interrupt()
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         """An answer of codex's takes no reason: that joins the turn as a text."""
-        if (reply := self._prompts.answered(prompt, allow=allow)) is not None:
+        if (reply := self._prompts.answered(prompt, allow=bool(allow))) is not None:
             self._say(reply)
             if text:
                 self._turns.give(f"answer-{prompt}", (), text)

@@ -97,6 +97,11 @@ def words(fields: Mapping[str, object], key: str, default: str = "", most: int =
     return clip(value, most)
 
 
+def listed(several: object) -> list[dict[str, object]]:
+    """The objects of a list; none where it is no list."""
+    return [each for each in several if isinstance(each, dict)] if isinstance(several, list) else []
+
+
 def clip(text: str, most: int = TEXT) -> str:
     """At most so many characters, and none that UTF-8 cannot carry."""
     if len(text) > most:

@@ -9,7 +9,7 @@ from supervisor.core.spec import KindSpec
 from supervisor.kinds import gemini_lines
 from supervisor.kinds.gemini_record import GeminiRecord
 from supervisor.kinds.gemini_talk import GeminiConversation
-from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 
 #: The rules of a grant's tools, in the agent's home.
 POLICY = "gemini-tools.toml"
@@ -26,11 +26,17 @@ class Gemini:
     interruptible = True
     mark = b""
     once = True
+    tells: frozenset[str] = frozenset()
     env: tuple[str, ...] = ("GEMINI_*", "GOOGLE_*", "CLOUD_ML_REGION", "NODE_*")
     credential: tuple[str, ...] = (
         *("GEMINI_API_KEY", "GOOGLE_API_KEY", "GEMINI_CLI_HOME"),
         *("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT"),
     )
+    account: Account | None = Account(
+        ("$GEMINI_CLI_HOME/.gemini/google_accounts.json", "~/.gemini/google_accounts.json"),
+        rb'"active"\s*:\s*"([^"\\]{1,400})"',
+    )
+    by_provider = False
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         argv = [*(kind.command or ("gemini",)), "--skip-trust", "-y", "-o", "stream-json"]

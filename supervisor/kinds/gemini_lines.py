@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 
 from supervisor.core.ledger import Report, Usage
 from supervisor.kinds import fields, mcp
+from supervisor.kinds.readable import readable
 
 #: gemini's own tools, in version 0.61.
 OWN = (
@@ -55,6 +56,8 @@ def reports(stats: Mapping[str, object], name: str, calls: int) -> tuple[Report,
     used = [report for report in found if report.usage.tokens]
     if used:
         used[0] = evolve(used[0], usage=evolve(used[0].usage, calls=max(1, calls)))
+        # What the last of several calls held stands in no line.
+        used[-1] = evolve(used[-1], held=used[0].usage.tokens if calls == len(used) == 1 else -1)
     return tuple(used)
 
 
@@ -78,9 +81,12 @@ def failure(text: str) -> Failure:
         told = inner.get("error") if isinstance(inner, dict) else None
         if isinstance(told, dict) and isinstance(told.get("message"), str):
             status = told.get("code")
-            known = status if isinstance(status, int) and not isinstance(status, bool) else 0
-            name = told.get("status")
-            words = ": ".join(str(part) for part in (known or "", name or "", told["message"]) if part)
+            before = _STATUS.search(text[:begin])
+            known = (
+                status if isinstance(status, int) and not isinstance(status, bool) else int(before[1]) if before else 0
+            )
+            name = told.get("status") or told.get("type")
+            words = ": ".join(str(part) for part in (known or "", name or "", readable(told["message"])) if part)
             return Failure(fields.clip(words), known)
     found = _STATUS.search(text) if "API Error" in text else None
     return Failure(fields.clip(text.strip()), int(found[1]) if found else 0)

@@ -27,7 +27,8 @@ class GeminiRecord:
 
     def read(self, line: bytes) -> list[Fact]:
         bare = line.rstrip()
-        if self._object or bare == b"{":
+        inside = self._object and (bare == b"}" or line[:1].isspace())
+        if inside or bare == b"{":
             return self._gather(bare)
         if bare == b"}":
             return []
@@ -37,11 +38,12 @@ class GeminiRecord:
         return [] if head.startswith(acp.MARK) else self._stream.overlong(head, size)
 
     def ended(self) -> list[Fact]:
-        torn = [garbled(self._seat, self._size, "an object without its end")] if self._object else []
+        torn = self._stream.torn(len(self._object), self._size) if self._object else []
         return [*torn, *self._stream.ended(), *self._acp.ended()]
 
     def _gather(self, line: bytes) -> list[Fact]:
-        """The object of `-o json`, whose last line is a lone bracket. No line of it stands twice in a row."""
+        """The object of `-o json`, whose lines are indented and whose last one is a lone bracket. No line of it stands
+        twice in a row."""
         if self._object and line == self._object[-1]:
             return []
         self._object.append(line)
@@ -57,6 +59,11 @@ class GeminiRecord:
 
 class _Stream(GeminiConversation):
     """A task of gemini's, in lines or in one object."""
+
+    def torn(self, lines: int, size: int) -> list[Fact]:
+        """An object without its end: of the task that it tells of nothing is known but that it began. A lone bracket
+        may be the beginning of any line."""
+        return [garbled(self._seat, size, "an object without its end"), *(self._begin() if lines > 1 else ())]
 
     def whole(self, said: Mapping[str, object]) -> list[Fact]:
         """The object of a task that is over."""
@@ -90,7 +97,7 @@ class _Acp(acp.AcpRecord):
         meta = result.get("_meta")
         quota = meta.get("quota") if isinstance(meta, dict) else None
         told = quota.get("model_usage") if isinstance(quota, dict) else None
-        found = [_quota(each, name) for each in told if isinstance(each, dict)] if isinstance(told, list) else []
+        found = [_quota(each, name) for each in fields.listed(told)]
         if found and self._turn:
             found[0] = evolve(found[0], usage=evolve(found[0].usage, calls=self._calls))
         return tuple(found)

@@ -10,6 +10,7 @@ from supervisor.kinds import fields, gemini_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
 from supervisor.kinds.once import OnceConversation
+from supervisor.kinds.readable import readable
 
 #: Of lines that are too long, only these would be missed.
 _NEEDED = (b'{"type":"result"', b'{"type":"message"')
@@ -88,7 +89,7 @@ class GeminiConversation(OnceConversation):
         self._looped = self._looped or looped
         if looped or fields.words(said, "severity", "error") == "error":
             self._error = message
-        return self._spoke(message)
+        return self._spoke(readable(message))
 
     def _result(self, said: dict[str, object]) -> list[Fact]:
         stats = fields.member(said, "stats")
@@ -104,7 +105,7 @@ class GeminiConversation(OnceConversation):
         if fields.words(said, "status") != "success":
             self._error = self._error or _EMPTY
         self._calls = 0
-        return [*spent, *self._spoke(self._error), *self._end(failed.status)]
+        return [*spent, *self._spoke(readable(self._error)), *self._end(failed.status)]
 
 
 def _user(head: bytes) -> bool:

@@ -37,6 +37,15 @@ class Reopening:
 
 
 @frozen
+class Account:
+    """Where a program keeps whose account it uses: the first of `files` that can be (`$NAME/…` where that variable is
+    set, `~/…`), and what in it tells one account from another. That may be a secret: nobody keeps it."""
+
+    files: tuple[str, ...]
+    pattern: bytes
+
+
+@frozen
 class Seat:
     """Who a run is, for its program: what `whoami` answers, as plain values, and where its conversation is kept.
 
@@ -106,9 +115,10 @@ class Conversation(Reader, Protocol):
     def interrupt(self) -> None:
         """Queue what cuts the running turn."""
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         """Queue the person's answer to a `Blocked.prompt` of this run; one that is not open any more is passed over.
-        `text` is why not, "" where nothing was said."""
+        `text` is why not, "" where nothing was said. `allow` is None where nobody answered while the program waited
+        (`Blocked.lasts`); then the prompt "" and the text are those of a question that a text would have answered."""
 
     def close(self) -> None:
         """Queue the polite way to stop; the host closes stdin after it."""
@@ -128,11 +138,17 @@ class Kind(Protocol):
     mark: bytes
     #: the program does one task and ends (`KindSpec.once`)
     once: bool
+    #: what it says itself of each call, so that no table need be asked: `cost`, and `window`, how large its model's is
+    tells: frozenset[str]
     #: Names in the person's environment that the program needs of its own, such as keys and places; `*` at an end is
     #: any rest. A grant's `env` that names nothing of it takes it away.
     env: tuple[str, ...]
     #: Those of `env` whose values tell one login from another.
     credential: tuple[str, ...]
+    #: where it keeps whose account that is; None where no file tells
+    account: Account | None
+    #: it has a login for each provider, which a model's name begins with: `provider/model`
+    by_provider: bool
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         """argv and environment of a run."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 from supervisor.core.facts import Limit
+from supervisor.kinds.readable import readable
 
 _STATUS: dict[int, Limit] = {401: "auth", 402: "quota", 429: "rate", 503: "overload", 529: "overload"}
 #: In the order in which they are tried.
@@ -46,3 +47,8 @@ def sort(words: str, status: int | None = None) -> Limit | None:
     by_status = _STATUS.get(code) if code is not None else None
     limit = by_status or (by_words if code is None or code == 403 else None)
     return "quota" if limit == "rate" and _LONG.search(words) else limit
+
+
+def met(words: str, status: int | None = None) -> tuple[Limit | None, str]:
+    """The limit that a failure is, and the failure in words for people."""
+    return sort(words, status), readable(words)

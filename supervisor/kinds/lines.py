@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from supervisor.core.spec import KindSpec
-from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 from supervisor.kinds.lines_talk import LinesConversation
 
 
@@ -14,8 +14,11 @@ class Lines:
     interruptible = True
     mark = b'"fleet"'
     once = False
+    tells: frozenset[str] = frozenset()
     env: tuple[str, ...] = ("*",)
     credential: tuple[str, ...] = ("FLEET_LOGIN",)
+    account: Account | None = None
+    by_provider = False
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         return Launch(kind.command, environment(seat))

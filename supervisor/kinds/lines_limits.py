@@ -8,6 +8,7 @@ from supervisor.core.facts import Fact, Limit, Limited
 from supervisor.kinds import fields
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat
+from supervisor.kinds.readable import readable
 
 
 def read(seat: Seat, said: dict[str, object]) -> list[Fact]:
@@ -15,7 +16,7 @@ def read(seat: Seat, said: dict[str, object]) -> list[Fact]:
     sort = fields.words(said, "sort")
     if sort not in get_args(Limit):
         raise LineError(f"`sort` is none of {', '.join(get_args(Limit))}")
-    text, until = fields.words(said, "text"), said.get("until")
+    text, until = readable(fields.words(said, "text")), said.get("until")
     if isinstance(until, str):
         # Resolved where there is a clock.
         return [

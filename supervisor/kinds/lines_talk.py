@@ -102,10 +102,11 @@ class LinesConversation:
     def finished(self) -> bool:
         return self._seat.once and self._introduced
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         if prompt in self._prompts:
             self._prompts.discard(prompt)
-            self._say({"fleet": "answer", "prompt": prompt, "allow": allow, "text": text})
+            why = "" if allow is None else text
+            self._say({"fleet": "answer", "prompt": prompt, "allow": bool(allow), "text": why})
 
     def close(self) -> None:
         """The end of its stdin is the polite word to stop; there is no other."""
@@ -167,6 +168,8 @@ class LinesConversation:
             epoch=fields.words(said, "epoch", most=_WORD),
             model=fields.words(said, "model", most=_WORD),
             context=fields.number(said, "context", 100),
+            window=fields.whole(said, "context_window") or None,
+            held=fields.whole(said, "context_tokens") if "context_tokens" in said else None,
         )
         return [Spent(self._seat.agent, self._seat.run, (report,))]
 
@@ -218,7 +221,8 @@ class LinesConversation:
         prompt = fields.words(said, "prompt", most=_WORD)
         if prompt:
             self._asks(prompt, on)
-        return [Blocked(self._seat.agent, self._seat.run, on=on, question=question, prompt=prompt)]
+        lasts = fields.number(said, "seconds", fields.EXACT) or 0.0
+        return [Blocked(self._seat.agent, self._seat.run, on, question, prompt, lasts)]
 
     def _asks(self, prompt: str, on: str) -> None:
         if on != "person":

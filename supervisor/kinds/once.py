@@ -7,6 +7,7 @@ from supervisor.core.facts import Fact, Input, Limited, Outcome, Read, Ready, Sp
 from supervisor.core.ledger import Report
 from supervisor.kinds import fields, limits
 from supervisor.kinds.kind import Seat
+from supervisor.kinds.readable import readable
 
 #: Said before a text that was given to a process which ended before it was seen to begin with it.
 AGAIN = "[fleet: given again, because your process ended before it was seen to begin with this]\n"
@@ -57,7 +58,7 @@ class OnceConversation:
         """Its process is ended; that its task was cut is all there is to know here."""
         self._cut = True
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         """It asks nobody: what it would ask for is refused by itself."""
 
     def close(self) -> None:
@@ -87,18 +88,18 @@ class OnceConversation:
 
     def _end(self, status: int = 0) -> list[Fact]:
         """The task is over: cut, failed with `_error`, or done."""
-        seat, error, text = self._seat, self._error, self._text
+        seat, said, text = self._seat, self._error, self._text
         self._turn, self._error, self._text = False, "", ""
-        if not error:
+        if not said:
             return [TurnEnded(seat.agent, seat.run, "ok", text=text)]
-        why = limits.sort(error, status or None)
+        why, error = limits.met(said, status or None)
         found: list[Fact] = [Limited(seat.agent, seat.run, why, None, error)] if why and not self._cut else []
         outcome: Outcome = "aborted" if self._cut else "error"
         return [*found, TurnEnded(seat.agent, seat.run, outcome, text=text, error=error)]
 
     def _aborted(self) -> list[Fact]:
         """It was ended on purpose before it was done."""
-        text, error = self._text, self._error
+        text, error = self._text, readable(self._error)
         self._turn, self._text, self._error = False, "", ""
         return [TurnEnded(self._seat.agent, self._seat.run, "aborted", text=text, error=error)]
 

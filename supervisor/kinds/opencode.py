@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import opencode_lines, opencode_plugin
-from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 from supervisor.kinds.opencode_record import OpencodeRecord
 from supervisor.kinds.opencode_talk import OpencodeConversation
 
@@ -28,8 +28,14 @@ class Opencode:
     interruptible = True
     mark = b""
     once = True
+    tells: frozenset[str] = frozenset({"cost"})
     env: tuple[str, ...] = ("OPENCODE_*", "*_API_KEY", "*_BASE_URL", "AWS_*", "GOOGLE_*", "AZURE_*", "CLOUDFLARE_*")
     credential: tuple[str, ...] = ("XDG_DATA_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "*_API_KEY")
+    account: Account | None = Account(
+        ("$XDG_DATA_HOME/opencode/auth.json", "~/.local/share/opencode/auth.json"),
+        rb'"(?:key|accountId)"\s*:\s*"([^"\\]{1,4096})"',
+    )
+    by_provider = True
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         spec = seat.spec

@@ -41,6 +41,12 @@ export const Fleet = async () => ({
   "tool.execute.before": async ({ tool }) => {
     if (!granted(tool)) throw new Error(`The tool ${tool} is not in this agent's grant.`)
   },
+  "chat.params": async ({ sessionID, model }) => {
+    const window = model?.limit?.context
+    if (!Number.isSafeInteger(window) || window <= 0) return
+    const properties = { sessionID, providerID: String(model.providerID), modelID: String(model.id), window }
+    process.stdout.write(JSON.stringify({ type: "fleet", event: { type: "fleet.model", properties } }) + "\\n")
+  },
   event: async ({ event }) => {
     const said = event.properties ?? {}
     if (told(event.type, said))

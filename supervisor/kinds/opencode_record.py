@@ -85,4 +85,4 @@ class _Acp(acp.AcpRecord):
         spent = Usage(cost=fields.dollars(cost, "amount") if isinstance(cost, dict) else 0)
         size, used = fields.whole(told, "size"), fields.whole(told, "used")
         full = min(100.0, 100 * used / size) if size else None
-        return self._spent((Report("total", spent, epoch=self._session, context=full),))
+        return self._spent((Report("total", spent, epoch=self._session, context=full, window=size or None, held=used),))

@@ -5,15 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from attrs import evolve
+
 from supervisor.core.facts import Fact
 from supervisor.kinds import fields, opencode_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
 from supervisor.kinds.once import OnceConversation
+from supervisor.kinds.readable import readable
 
 _ABORTED = "MessageAbortedError"
 #: Why a step ended after which opencode asks the model again.
 _GOES_ON = ("tool-calls", "unknown")
+#: Of so many models it is known how large their windows are.
+WINDOWS = 64
 #: Lines that nobody needs when they are too long.
 _UNNEEDED = (b'{"type":"tool_use"', b'{"type":"fleet"', b'{"type":"reasoning"')
 
@@ -27,6 +32,8 @@ class OpencodeConversation(OnceConversation):
         self._open: set[str] = set()
         self._finished_calls: set[str] = set()
         self._models: dict[str, str] = {}
+        #: how large models' windows are, as our plugin tells it
+        self._windows: dict[str, int] = {}
         #: sessions of subagents of which a line was seen, and those that are known to have been
         self._heard: set[str] = set()
         self._children: set[str] = set()
@@ -91,7 +98,10 @@ class OpencodeConversation(OnceConversation):
         self._open.discard(message)
         if main and part.get("reason") not in _GOES_ON:
             self._done, self._error = True, ""
-        report = opencode_lines.step(part, self._models.get(message, self._seat.spec.model))
+        model = self._models.get(message, self._seat.spec.model)
+        report = opencode_lines.step(part, model)
+        if report is not None and main:
+            report = evolve(report, held=report.usage.tokens, window=self._windows.get(model))
         return self._spent((report,)) if report is not None else self._spent((), 0 if again else 1)
 
     def _said(self, said: dict[str, object]) -> list[Fact]:
@@ -118,7 +128,7 @@ class OpencodeConversation(OnceConversation):
         else:
             self._error, self._status = failed.text, failed.status
             self._open.clear()  # a call that failed has no numbers to lose
-        return [*begun, *self._spoke(failed.text)]
+        return [*begun, *self._spoke(readable(failed.text))]
 
     # --- opencode's events
 
@@ -151,6 +161,13 @@ class OpencodeConversation(OnceConversation):
             self._open.add(message)
         return self._known(self._session, self._models[message]) if self._main else []
 
+    def _sized(self, told: Mapping[str, object]) -> list[Fact]:
+        """A model, before it is asked."""
+        size = fields.whole(told, "window")
+        if size and len(self._windows) < WINDOWS:
+            self._windows[f"{fields.words(told, 'providerID')}/{fields.words(told, 'modelID')}"] = size
+        return []
+
     def _part(self, told: Mapping[str, object]) -> list[Fact]:
         part = fields.member(told, "part")
         if part.get("type") == "step-start" and self._main:
@@ -163,7 +180,7 @@ class OpencodeConversation(OnceConversation):
         status = fields.member(told, "status")
         if status.get("type") != "retry":
             return []
-        return self._spoke(f"retry {fields.whole(status, 'attempt')}: {fields.words(status, 'message')}")
+        return self._spoke(f"retry {fields.whole(status, 'attempt')}: {readable(fields.words(status, 'message'))}")
 
     def _idle(self, _told: Mapping[str, object]) -> list[Fact]:
         self._done = self._done or (self._main and self._turn)
@@ -183,6 +200,7 @@ _READERS: dict[str, Callable[[OpencodeConversation, dict[str, object]], list[Fac
 }
 _EVENTS: dict[str, Callable[[OpencodeConversation, Mapping[str, object]], list[Fact]]] = {
     "session.created": lambda _talk, _told: [],
+    "fleet.model": OpencodeConversation._sized,
     "message.updated": OpencodeConversation._updated,
     "message.part.updated": OpencodeConversation._part,
     "session.status": OpencodeConversation._status_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import pi_lines
-from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 from supervisor.kinds.pi_talk import PiConversation
 
 
@@ -16,8 +16,14 @@ class Pi:
     interruptible = True
     mark = b""
     once = False
+    tells: frozenset[str] = frozenset({"cost", "window"})
     env: tuple[str, ...] = ("PI_*", "*_API_KEY", "*_BASE_URL")
     credential: tuple[str, ...] = ("PI_CODING_AGENT_DIR", "*_API_KEY")
+    account: Account | None = Account(
+        ("$PI_CODING_AGENT_DIR/auth.json", "~/.pi/agent/auth.json"),
+        rb'"(?:key|accountId)"\s*:\s*"([^"\\]{1,4096})"',
+    )
+    by_provider = True
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         session = ("--session-id", seat.session) if seat.session else ()

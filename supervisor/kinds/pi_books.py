@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from attrs import evolve
+
 from supervisor.core.facts import Fact, Spent
-from supervisor.core.ledger import Report, Usage
+from supervisor.core.ledger import UNKNOWN, Report
 from supervisor.kinds import fields, pi_lines
 from supervisor.kinds.kind import Seat
 
@@ -16,6 +18,8 @@ class Books:
 
     def __init__(self, seat: Seat) -> None:
         self._seat = seat
+        #: how large the model's window is
+        self.window: int | None = None
         #: a model call is under way; the last one that was cut
         self._calling = False
         self._cut = ""
@@ -27,7 +31,10 @@ class Books:
     def answer(self, message: Mapping[str, object]) -> list[Fact]:
         """An assistant's message. What a call came to that was cut after it had begun is told by no line."""
         self._calling = False
-        facts = self.book(pi_lines.answer(message))
+        report = pi_lines.answer(message)
+        if report is not None:
+            report = evolve(report, held=report.usage.tokens, window=self.window)
+        facts = self.book(report)
         stop, name = fields.words(message, "stopReason"), pi_lines.name(message)
         if (stop == "aborted" or (stop == "error" and pi_lines.text(message))) and name != self._cut:
             self._cut = name
@@ -48,13 +55,15 @@ class Books:
         """A compaction is told as one call."""
         result = said.get("result")
         if not isinstance(result, dict) or not isinstance(result.get("usage"), dict):
-            return []
-        return self.spent(result, f"compaction:{result.get('firstKeptEntryId')}:{result.get('tokensBefore')}")
+            return self.book(UNKNOWN)
+        told = self.book(UNKNOWN)
+        return told + self.spent(result, f"compaction:{result.get('firstKeptEntryId')}:{result.get('tokensBefore')}")
 
     def context(self, stats: Mapping[str, object]) -> list[Fact]:
         """How full the window is."""
-        percent = pi_lines.context(stats.get("contextUsage"))
-        return self.book(Report("call", Usage(), context=percent)) if percent is not None else []
+        full = pi_lines.context(stats.get("contextUsage"))
+        self.window = full.window if full is not None and full.window else self.window
+        return self.book(full)
 
     def spent(self, holder: Mapping[str, object], name: str) -> list[Fact]:
         """What stands under `usage`, as a call of this name."""

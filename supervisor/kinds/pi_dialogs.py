@@ -27,6 +27,8 @@ class Dialog:
     options: tuple[str, ...] = ()
     yes: str = ""
     no: str = ""
+    #: how long it is up (seconds); 0 is for ever
+    lasts: float = 0.0
 
     @property
     def prompt(self) -> str:
@@ -43,7 +45,8 @@ def asked(said: Mapping[str, object]) -> Dialog | None:
     options = tuple(each for each in listed if isinstance(each, str)) if isinstance(listed, list) else ()
     words = [shown(said), f"({' | '.join(options)})" if options else ""]
     question = fields.clip(" ".join(filter(None, words)))
-    return Dialog(fields.words(said, "id"), method, question, options, _only(_YES, options), _only(_NO, options))
+    lasts = (fields.number(said, "timeout", fields.EXACT) or 0.0) / 1000
+    return Dialog(fields.words(said, "id"), method, question, options, _only(_YES, options), _only(_NO, options), lasts)
 
 
 def shown(said: Mapping[str, object]) -> str:
@@ -56,8 +59,18 @@ def _only(pattern: re.Pattern[str], options: tuple[str, ...]) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def decided(dialog: Dialog, *, allow: bool) -> dict[str, object]:
-    """The answer to one that is approved or denied."""
+def named(waiting: Mapping[str, Dialog], prompt: str, question: str) -> Dialog | None:
+    """The dialog that is meant by its prompt, or by its question where it has none."""
+    for dialog in waiting.values():
+        if dialog.prompt == prompt and (prompt or dialog.question == question):
+            return dialog
+    return None
+
+
+def decided(dialog: Dialog, *, allow: bool | None) -> dict[str, object]:
+    """The answer to one that is approved or denied, or that nobody has answered in time."""
+    if allow is None:
+        return _answer(dialog, cancelled=True)
     if dialog.method == "confirm":
         return _answer(dialog, confirmed=allow)
     chosen = dialog.yes if allow else dialog.no

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from supervisor.core.ledger import Report, Usage
+from attrs import evolve
+
+from supervisor.core.ledger import UNKNOWN, ZERO, Report, Usage
 from supervisor.kinds import fields, mcp
+from supervisor.kinds.readable import readable
 
 #: So many calls are looked at again when a conversation is resumed; each is booked once, and far more are known.
 REMEMBERED = 32
@@ -72,16 +75,27 @@ def name(message: Mapping[str, object]) -> str:
 def remembered(conversation: Mapping[str, object]) -> tuple[Report, ...]:
     """The last calls of a conversation that is gone on with: of the newest one pi may have told nobody who lives."""
     messages = conversation.get("messages")
-    said = [each for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    said = fields.listed(messages)
     calls = (answer(each) for each in said if each.get("role") == "assistant" and isinstance(each.get("usage"), dict))
     return tuple(report for report in calls if report is not None)[-REMEMBERED:]
 
 
-def context(told: object) -> float | None:
-    """How full the window is, in percent. pi knows none of it right after a compaction."""
-    if not isinstance(told, dict) or told.get("percent") is None:
+def context(told: object) -> Report | None:
+    """How full the window is. pi knows none of it right after a compaction."""
+    if not isinstance(told, dict):
         return None
-    return min(100.0, fields.number(told, "percent", fields.EXACT) or 0.0)
+    window = fields.whole(told, "contextWindow") or None
+    if told.get("percent") is None:
+        return evolve(UNKNOWN, window=window)
+    percent = min(100.0, fields.number(told, "percent", fields.EXACT) or 0.0)
+    held = fields.whole(told, "tokens") if told.get("tokens") is not None else None
+    return Report("call", ZERO, context=percent, window=window, held=held)
+
+
+def window(model: object) -> int | None:
+    """How large a model's window is, where pi says it."""
+    size = model.get("contextWindow") if isinstance(model, dict) else None
+    return None if size is None or not isinstance(model, dict) else fields.whole(model, "contextWindow") or None
 
 
 def told(said: Mapping[str, object]) -> str:
@@ -92,7 +106,7 @@ def told(said: Mapping[str, object]) -> str:
         case "auto_retry_start":
             delay = fields.whole(said, "delayMs") / 1000
             tried, most = fields.whole(said, "attempt"), fields.whole(said, "maxAttempts")
-            return f"retry {tried} of {most} in {delay:g}s: {fields.words(said, 'errorMessage')}"
+            return f"retry {tried} of {most} in {delay:g}s: {readable(fields.words(said, 'errorMessage'))}"
         case _:
             return f"extension failed: {fields.words(said, 'error')}"
 

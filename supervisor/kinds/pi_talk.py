@@ -105,12 +105,13 @@ class PiConversation:
     def finished(self) -> bool:
         return False
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
         """A dialog of an extension, by its id. It takes no reason: that joins the turn as a text."""
-        if (dialog := self._dialogs.get(prompt)) is not None and dialog.prompt:
-            del self._dialogs[prompt]
+        dialog = pi_dialogs.named(self._dialogs, prompt, text if allow is None else "")
+        if dialog is not None:
+            del self._dialogs[dialog.name]
             self._say(pi_dialogs.decided(dialog, allow=allow))
-            if text:
+            if text and allow is not None:
                 self._prompt(text, [])
 
     def close(self) -> None:
@@ -171,9 +172,6 @@ class PiConversation:
         self._text = text or self._text
         return facts + self._spoke(text)
 
-    def _show(self, said: dict[str, object]) -> list[Fact]:
-        return self._spoke(pi_lines.told(said))
-
     def _compaction_start(self, _said: dict[str, object]) -> list[Fact]:
         self._compacting = True
         return self._spoke("compacting its conversation")
@@ -206,10 +204,10 @@ class PiConversation:
             outcome = "aborted"
         elif error or self._stop == "error":
             outcome, error = "error", error or "the model call failed"
-        facts: list[Fact] = []
-        if outcome == "error" and (sort := limits.sort(error)) is not None:
-            facts.append(Limited(self._seat.agent, self._seat.run, sort, None, error))
-        facts.append(TurnEnded(self._seat.agent, self._seat.run, outcome, text=self._text, error=error))
+        sort, error = limits.met(error) if outcome == "error" else (None, error)
+        seat = self._seat
+        facts: list[Fact] = [Limited(seat.agent, seat.run, sort, None, error)] if sort is not None else []
+        facts.append(TurnEnded(seat.agent, seat.run, outcome, text=self._text, error=error))
         self._running = self._settled = self._cut = False
         self._stop = self._text = self._error = self._refused = ""
         return facts
@@ -219,8 +217,8 @@ class PiConversation:
         if dialog is None:
             return self._spoke(pi_dialogs.shown(said)) if said.get("method") == "notify" else []
         self._dialogs[dialog.name] = dialog
-        question, prompt = dialog.question, dialog.prompt
-        return [Blocked(self._seat.agent, self._seat.run, on="person", question=question, prompt=prompt)]
+        seat = self._seat
+        return [Blocked(seat.agent, seat.run, "person", dialog.question, dialog.prompt, dialog.lasts)]
 
     def _session(self, said: dict[str, object]) -> list[Fact]:
         """The head of what `pi --mode json` prints, which answers no command."""
@@ -247,6 +245,7 @@ class PiConversation:
         if command == "get_state" and not self._ready:
             self._ready = True
             session, model = fields.words(data, "sessionId"), pi_lines.model(data.get("model"))
+            self._books.window = pi_lines.window(data.get("model"))
             # A conversation that was killed before its first answer is not kept.
             fresh = data.get("messageCount") == 0
             if self._seat.resume and not fresh:
@@ -294,5 +293,5 @@ _READERS: dict[str, Callable[[PiConversation, dict[str, object]], list[Fact]]] =
     "compaction_end": PiConversation._compaction_end,
     "agent_settled": PiConversation._agent_settled,
     "extension_ui_request": PiConversation._dialog,
-    **dict.fromkeys(_SHOWN, PiConversation._show),
+    **dict.fromkeys(_SHOWN, lambda talk, said: talk._spoke(pi_lines.told(said))),
 }

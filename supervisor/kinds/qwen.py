@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import qwen_lines
-from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 from supervisor.kinds.qwen_talk import QwenConversation
 
 
@@ -16,10 +16,13 @@ class Qwen:
     interruptible = True
     mark = b""
     once = False
+    tells: frozenset[str] = frozenset({"window"})
     env: tuple[str, ...] = (
         "QWEN_*", "OPENAI_*", "DASHSCOPE_*", "BAILIAN_*", "ANTHROPIC_*", "GEMINI_*", "GOOGLE_*", "*_API_KEY",
     )  # fmt: skip
     credential: tuple[str, ...] = ("*_API_KEY", "OPENAI_BASE_URL", "QWEN_HOME")
+    account: Account | None = None
+    by_provider = False
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         resumed = ("--resume", seat.session) if seat.resume and seat.session else ()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from supervisor.core.facts import Limit
-from supervisor.core.ledger import Usage
+from supervisor.core.ledger import ZERO, Report, Usage
 from supervisor.kinds import claude_lines, fields, mcp
 from supervisor.kinds.fields import LineError
 
@@ -59,10 +59,12 @@ def cancelled(message: Mapping[str, object]) -> bool:
     return any(str(part.get("content")).startswith("[Operation Cancelled]") for part in claude_lines.blocks(message))
 
 
-def context(told: Mapping[str, object]) -> float | None:
-    """How full the window is, in percent, by qwen's own count."""
-    window = fields.whole(told, "contextWindowSize")
-    return min(100.0, 100 * fields.whole(told, "totalTokens") / window) if window else None
+def context(told: Mapping[str, object]) -> Report | None:
+    """How full the window is, by qwen's own count."""
+    window, held = fields.whole(told, "contextWindowSize"), fields.whole(told, "totalTokens")
+    if not window:
+        return None
+    return Report("call", ZERO, context=min(100.0, 100 * held / window), window=window, held=held)
 
 
 def named(granted: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,7 +3,9 @@ interruption would not stop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+
+from attrs import evolve
 
 from supervisor.core import facts
 from supervisor.core.facts import Fact, Input, Outcome
@@ -11,12 +13,15 @@ from supervisor.core.ledger import ZERO, Report, Usage
 from supervisor.kinds import claude_lines, fields, qwen_lines
 from supervisor.kinds.fields import LineError
 from supervisor.kinds.kind import Seat, garbled, too_long
-from supervisor.kinds.stream_json import DENIED, FIRST, NOT_GRANTED, Outbox
+from supervisor.kinds.readable import readable
+from supervisor.kinds.stream_json import FIRST, NOT_GRANTED, Outbox
+from supervisor.kinds.stream_prompts import Prompts
 
 _UNNEEDED = (b'{"type":"user"', b'{"type":"stream_event"', b'{"type":"control_response"')
 _RESULT = b'{"type":"result"'
-#: How long qwen waits for a person's answer before it takes it for a no, in milliseconds: the longest that it allows.
-_PATIENCE = 600_000
+#: How long qwen waits for a person's answer before it takes it for a no, in seconds: the longest that it allows.
+_PATIENCE = 600
+_QUESTION = "ask_user_question"
 _CANCELLED = "Operation cancelled."
 
 
@@ -29,7 +34,7 @@ class QwenConversation:
         #: the texts of the next turn, which qwen has; and what waits for the turn's end here
         self._sent: list[str] = []
         self._held: list[tuple[tuple[Input, ...], str]] = []
-        self._asked: dict[str, Mapping[str, object]] = {}
+        self._prompts = Prompts(seat, self._outbox, _QUESTION, lambda at, _question: str(at), _PATIENCE)
         self._results: set[str] = set()
         self._ready: tuple[str, str] | None = None
         self._running = self._cut = self._foreign = False
@@ -39,6 +44,8 @@ class QwenConversation:
         #: the session's total at the last result, None where it is not known; and what calls told since
         self._total: Usage | None = None if seat.resume else ZERO
         self._told = ZERO
+        #: how large the window is
+        self._size: int | None = None
 
     # --- what the host calls
 
@@ -53,7 +60,7 @@ class QwenConversation:
 
     def open(self) -> list[Fact]:
         """Without this request qwen passes over every interruption."""
-        self._outbox.control("initialize", timeout={"canUseTool": _PATIENCE})
+        self._outbox.control("initialize", timeout={"canUseTool": _PATIENCE * 1000})
         return []
 
     def read(self, line: bytes) -> list[Fact]:
@@ -71,7 +78,7 @@ class QwenConversation:
         return [too_long(self._seat, size), *ends]
 
     def hand(self, inputs: tuple[Input, ...], words: str) -> None:
-        if not inputs:
+        if not inputs or self._prompts.tell(inputs):
             return
         if self._running or self._sent:
             self._held.append((inputs, words))
@@ -88,10 +95,8 @@ class QwenConversation:
         self._cut = True
         self._outbox.control("interrupt")
 
-    def answer(self, prompt: str, *, allow: bool, text: str = "") -> None:
-        request = self._asked.pop(prompt, None)
-        if request is not None:
-            self._outbox.permit(prompt, request, "" if allow else text or DENIED)
+    def answer(self, prompt: str, *, allow: bool | None, text: str = "") -> None:
+        self._prompts.answer(prompt, allow=allow, text=text)
 
     def close(self) -> None:
         """At the end of its stdin qwen would finish its turn first."""
@@ -116,8 +121,9 @@ class QwenConversation:
         if self._ready is None and name == FIRST:
             return self._opened(self._seat.session, "")
         if name == self._window and response.get("subtype") == "success":
-            percent = qwen_lines.context(claude_lines.member(response, "response"))
-            return self._book([Report("call", ZERO, context=percent)] if percent is not None else [])
+            full = qwen_lines.context(claude_lines.member(response, "response"))
+            self._size = full.window if full is not None else self._size
+            return self._book([full] if full is not None else [])
         return []
 
     def _opened(self, session: str, model: str) -> list[Fact]:
@@ -153,8 +159,9 @@ class QwenConversation:
         return [*read, facts.TurnStarted(self._seat.agent, self._seat.run)]
 
     def _user(self, said: dict[str, object]) -> list[Fact]:
-        self._calling = not qwen_lines.cancelled(claude_lines.member(said, "message"))
-        return []
+        message = claude_lines.member(said, "message")
+        self._calling = not qwen_lines.cancelled(message)
+        return self._prompts.taken(message)
 
     def _assistant(self, said: dict[str, object]) -> list[Fact]:
         message = claude_lines.member(said, "message")
@@ -165,10 +172,13 @@ class QwenConversation:
             name, model = fields.words(message, "id"), fields.words(message, "model")
             # Of the same epoch as the totals, which hold it too.
             epoch = fields.words(said, "session_id")
-            booked = self._book([Report("call", usage, id=name, epoch=epoch, model=model)])
+            report = Report("call", usage, id=name, epoch=epoch, model=model)
+            if said.get("parent_tool_use_id") is None:
+                report = evolve(report, held=usage.tokens, window=self._size)
+            booked = self._book([report])
         text = claude_lines.text(message)
         if qwen_lines.FAILED.match(text):
-            self._calling = False
+            self._calling, text = False, readable(text)
         elif said.get("parent_tool_use_id") is None:
             self._text = text or self._text
         return booked + self._spoke(claude_lines.uses(message) or text)
@@ -190,7 +200,7 @@ class QwenConversation:
                 [facts.Spent(self._seat.agent, self._seat.run, (), incomplete=1)] if self._calling else []
             )
             return booked + lost + self._end("aborted", "")
-        sort = qwen_lines.refused(error)
+        sort, error = qwen_lines.refused(error), readable(error)
         limit: list[Fact] = [facts.Limited(self._seat.agent, self._seat.run, sort, None, error)] if sort else []
         return booked + limit + self._end("error", error)
 
@@ -208,24 +218,19 @@ class QwenConversation:
         if request.get("subtype") != "can_use_tool":
             return []
         tool, rights = fields.words(request, "tool_name"), self._seat.tools
-        question = claude_lines.question(request)
-        if rights is None or (tool == "ask_user_question" and qwen_lines.granted(tool, rights)):
-            self._asked[prompt] = request
-            return [facts.Blocked(self._seat.agent, self._seat.run, on="person", question=question, prompt=prompt)]
-        allowed = qwen_lines.granted(tool, rights)
+        allowed = qwen_lines.granted(tool, rights) if rights is not None else True
+        if rights is None or (allowed and tool == _QUESTION):
+            return self._prompts.asked(prompt, request)
         self._outbox.permit(prompt, request, "" if allowed else NOT_GRANTED)
         return [] if allowed else self._spoke(f"{tool} is not granted and was refused")
 
     def _control_cancel(self, said: dict[str, object]) -> list[Fact]:
-        prompt = fields.words(said, "request_id")
-        taken = self._asked.pop(prompt, None) is not None
-        return [facts.Withdrawn(self._seat.agent, self._seat.run, prompt)] if taken else []
+        return self._prompts.withdrawn(fields.words(said, "request_id"))
 
     def _end(self, outcome: Outcome, error: str) -> list[Fact]:
         """The turn is over, unless a text waits that begins the next one at once."""
         self._calling = False
-        back: list[Fact] = [facts.Withdrawn(self._seat.agent, self._seat.run, prompt) for prompt in self._asked]
-        self._asked.clear()  # qwen may say so of each, or not
+        back = self._prompts.over()
         if not self._sent and self._held:
             self._send(*self._held.pop(0))
         if self._sent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from supervisor.core.spec import KindSpec
-from supervisor.kinds.kind import Launch, Reader, Reopening, Seat
+from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 from supervisor.kinds.lines import environment, unheld
 from supervisor.kinds.lines_talk import LinesConversation
 
@@ -20,8 +20,11 @@ class Scripted:
     interruptible = True
     mark = b'"fleet"'
     once = False
+    tells: frozenset[str] = frozenset()
     env: tuple[str, ...] = ("*",)
     credential: tuple[str, ...] = ("FLEET_LOGIN",)
+    account: Account | None = None
+    by_provider = False
 
     def launch(self, kind: KindSpec, seat: Seat) -> Launch:
         argv = kind.command or (sys.executable, "-I", "-S", PROGRAM)

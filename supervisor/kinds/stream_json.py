@@ -17,6 +17,7 @@ FIRST = "fleet-1"
 #: Why a tool is refused.
 NOT_GRANTED = "This tool is not in your grant."
 DENIED = "A person has denied this."
+UNANSWERED = "Nobody has answered in time."
 
 
 class Outbox:
@@ -50,8 +51,16 @@ class Outbox:
 
     def permit(self, prompt: str, request: Mapping[str, object], denied: str = "") -> None:
         """The answer to a request to use a tool: it may be used as it was to be, or not, and why."""
-        allowed = {"behavior": "allow", "updatedInput": request.get("input") or {}}
-        answer = {"behavior": "deny", "message": denied} if denied else allowed
+        if denied:
+            self._answer(prompt, {"behavior": "deny", "message": denied})
+        else:
+            self.allow(prompt, request.get("input") or {})
+
+    def allow(self, prompt: str, given: object) -> None:
+        """The tool may be used with this input."""
+        self._answer(prompt, {"behavior": "allow", "updatedInput": given})
+
+    def _answer(self, prompt: str, answer: Mapping[str, object]) -> None:
         response = {"subtype": "success", "request_id": prompt, "response": answer}
         self._say({"type": "control_response", "response": response})
 

@@ -56,6 +56,15 @@ class Process:
     def __repr__(self) -> str:
         return f"<Process {self.pid} {'runs' if self.returncode is None else self.returncode}>"
 
+    def stopped(self) -> bool:
+        """Whether a signal has stopped it (SIGSTOP, or one of a terminal), so that it does nothing and hears nothing.
+        Asked of the kernel, which answers at once; its answer is left there for the next who asks."""
+        try:
+            told = os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False  # it has ended, and its exit was collected
+        return self.returncode is None and told is not None
+
     async def wait(self) -> int:
         """The return code as Popen gives it. Cancelling loses nothing; any number of tasks may wait, and again."""
         async with self._waiting:

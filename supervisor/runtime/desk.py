@@ -15,7 +15,18 @@ from attrs import define, evolve, field
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.decide.gate import decide, take
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Born, Fact
+from supervisor.core.facts import (
+    Accepted,
+    Born,
+    Closing,
+    Downed,
+    Fact,
+    Granted,
+    Leaving,
+    Left,
+    LinedUp,
+    OutOfLine,
+)
 from supervisor.core.refusals import Refusal
 from supervisor.core.requests import VERB, Fork, Hold, Instruct, Request, Stamp, Start, Up
 from supervisor.core.state import Project
@@ -29,6 +40,9 @@ from supervisor.runtime.refused import Refusals
 
 #: What a disk that is nearly full has no room for. All else goes on: it may be what makes room.
 NEW_WORK = (Fork, Instruct, Start, Up)
+#: Watched like an agent: the room that the tree has, and these are the facts that may change it.
+ROOM = "room"
+_ROOM = (Accepted, Closing, Downed, Granted, Leaving, Left, LinedUp, OutOfLine)
 #: Forks are counted over this many seconds.
 RATE_WINDOW = 60.0
 #: What the requests of one agent may add to the journal: this much at once, and this much a second (bytes).
@@ -39,7 +53,8 @@ REMEMBERED = 1000
 
 @define
 class Answer:
-    """What a request came to. `facts` and `seq` are final once `durable` is set; a refusal is final at once."""
+    """What a request came to, be it a refusal. It may be told once `durable` is set: `facts` and `seq` are final then,
+    and a refusal is on record."""
 
     refusal: Refusal | None = None
     facts: tuple[Fact, ...] = ()
@@ -127,7 +142,7 @@ class Desk:
         if isinstance(decided, Refusal):
             return self._refuse(str(by), VERB[type(request)], decided)
         taken = take(self.project, decided, moment)
-        if isinstance(request, Fork):
+        if isinstance(request, Fork) and not request.place:
             self._forks.setdefault(self._instance(by), deque()).append(trio.current_time())
         answer = self._record(str(by), taken, stamp.at)
         if isinstance(by, Agent):
@@ -145,9 +160,9 @@ class Desk:
         taken = take(self.project, list(facts), Moment.of(self.project, stamp))
         return self._record("fleet", taken, stamp.at)
 
-    def refuse(self, by: Principal, verb: str, refusal: Refusal) -> None:
+    def refuse(self, by: Principal, verb: str, refusal: Refusal) -> Answer:
         """Put a refusal of a door on record."""
-        self._refuse(str(by), verb, refusal)
+        return self._refuse(str(by), verb, refusal)
 
     def _instance(self, by: Principal | None) -> str:
         """Whose forks are counted together: those of a whole instance, so that a chain of agents that each fork one is
@@ -166,10 +181,9 @@ class Desk:
         return Stamp(time.time(), self._next_agent(), len(forks or ()), chance, time.strftime("%Y-%m-%d"))
 
     def _refuse(self, by: str, verb: str, refusal: Refusal) -> Answer:
-        fact = self._refusals.take(by, verb, refusal)
-        if fact is not None:
-            self._record(by, take(self.project, [fact], Moment.of(self.project, self._stamp())), time.time())
-        return Answer(refusal=refusal)
+        fact, moment = self._refusals.take(by, verb, refusal), Moment.of(self.project, self._stamp())
+        taken = take(self.project, [fact], moment) if fact is not None else []
+        return Answer(refusal, durable=self._record(by, taken, moment.stamp.at).durable)
 
     def _too_much(self, by: Principal) -> Refusal | None:
         """An agent that changes things in a loop would fill the disk, one small change at a time."""
@@ -201,7 +215,10 @@ class Desk:
         return answer
 
     def _look(self, answer: Answer) -> None:
-        for agent in {getattr(fact, "agent", "") for fact in answer.facts} & self._watches.keys():
+        seen = {getattr(fact, "agent", "") for fact in answer.facts}
+        if ROOM in self._watches and any(isinstance(fact, _ROOM) for fact in answer.facts):
+            seen.add(ROOM)
+        for agent in seen & self._watches.keys():
             for watch in tuple(self._watches[agent]):
                 watch.look(answer)
 

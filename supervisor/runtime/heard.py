@@ -11,8 +11,8 @@ import trio
 from attrs import define, evolve, field
 
 from supervisor.core import budgets
-from supervisor.core.facts import Fact, Garbled, Limited, Spent, Spoke
-from supervisor.core.ledger import ZERO, Report, Usage, joined
+from supervisor.core.facts import Fact, Garbled, Limited, Ready, Spent, Spoke
+from supervisor.core.ledger import UNKNOWN, ZERO, Report, Usage, joined
 from supervisor.core.state import Project
 from supervisor.kinds.until import until
 from supervisor.runtime.allowance import Allowance
@@ -72,8 +72,15 @@ class Heard:
                 case Limited(until=None):
                     # A fact says when; what the program wrote may mean another time where the journal is read.
                     self.flush(evolve(fact, until=until(fact.text, time.time(), self.zone)))
+                case Ready(fresh=True) if self._holds():
+                    self.flush(fact, Spent(fact.agent, fact.run, (UNKNOWN,)))
                 case _:
                     self.flush(fact)
+
+    def _holds(self) -> bool:
+        """Whether something is known of a conversation that is over now."""
+        node = self.desk.project.agents.get(self.agent)
+        return node is not None and (node.context is not None or node.held is not None)
 
     def flush(self, *more: Fact) -> None:
         """Pass on all that was gathered, then `more`, as one batch."""

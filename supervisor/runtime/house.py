@@ -10,7 +10,7 @@ import trio
 from supervisor.core import facts, view, words
 from supervisor.core.authority import Agent
 from supervisor.core.facts import Fact, Starting
-from supervisor.core.state import Node
+from supervisor.core.state import Node, Project
 from supervisor.runtime import points, pricing, seating
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.desk import Desk
@@ -73,6 +73,11 @@ class House:
         self.runs = runs
         self._tools = tools
         self._nursery = nursery
+
+    @property
+    def project(self) -> Project:
+        """Its state."""
+        return self.desk.project
 
     # --- acts
 
@@ -207,7 +212,7 @@ class House:
             node.id,
             later,
             lambda what: self.fault(where, what),
-            pricing.estimator(made.kind.protocol, lambda: node.model),
+            pricing.estimator(made.program, lambda: node.model),
             zone(made.environment.get("TZ", "")),
         )
         return Run(
@@ -245,7 +250,9 @@ class House:
     def signs(self, node: Node) -> view.Plain:
         """What is seen of an agent's run, with ages."""
         host = self.hosts.get(node.id)
-        return view.unseen(node) if host is None or host.run is None else host.run.pulse.shown(node)
+        if host is None or host.run is None:
+            return view.unseen(node)
+        return host.run.pulse.shown(node) | {"wedged": host.run.process.stopped()}
 
     def ended(self, run: Run) -> None:
         """A run is over: its process names nobody any more."""

@@ -56,7 +56,7 @@ class Parks:
         self.alarms.set(f"agent {node.id}", fact.until, lambda: self._due(node))
 
     def _due(self, node: Node) -> None:
-        if node.park is not None:
+        if node.park is not None and not self._house.logins.breakers.put_off(node.credential, self._house):
             self._observe(facts.Due(node.id, node.run))
 
     def _forget(self, credential: str) -> None:
@@ -69,7 +69,7 @@ class Parks:
     def _over(self, credential: str, until: float) -> None:
         trip = self._house.desk.project.tripped.get(credential)
         if trip is not None and trip.until == until:
-            self._observe(facts.Mended(credential, elsewhere=True))
+            self._house.logins.breakers.forget(credential)
 
     def _observe(self, fact: Fact) -> None:
         try:

@@ -1,5 +1,5 @@
-"""What a call cost whose program does not say: an estimate from a dated table, marked as one. It never guesses: a model
-that the table does not name has no price."""
+"""What a call cost whose program does not say, and how much its model has room for: out of a dated table, marked as
+such. It never guesses: a model that the table does not name has no price and no size."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 from attrs import define, evolve, frozen
 
 from supervisor.core.ledger import Report, Usage
+from supervisor.kinds.kind import Kind
 
+T = TypeVar("T")
 TABLE = Path(__file__).parents[1] / "prices" / "table.json"
-#: Programs that say themselves what their calls cost: one without a cost was free, or has its cost told later.
-TELL = frozenset({"claude", "opencode", "pi"})
 #: What a name may go on with and still be the same model's.
 _DATED = re.compile(r"(.+?)[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest)")
 _MILLION = 1_000_000
@@ -43,18 +44,22 @@ class Rates:
 
 
 @cache
-def _table() -> tuple[str, dict[str, Rates]]:
-    """What the table is called, and its rates by `provider/name`, and by the name alone where all agree on it."""
+def _table() -> tuple[str, dict[str, Rates], dict[str, int]]:
+    """What the table is called, and its rates and its windows by name."""
     raw = json.loads(TABLE.read_text("utf-8"))
-    found: dict[str, Rates] = {}
-    alone: dict[str, set[Rates]] = defaultdict(set)
-    for provider, models in raw["models"].items():
-        for name, numbers in models.items():
-            rates = Rates(*numbers)
-            found[f"{provider}/{name}"] = rates
-            alone[name].add(rates)
-    found |= {name: next(iter(rates)) for name, rates in alone.items() if len(rates) == 1}
-    return f"{raw['source']} of {raw['date']}", found
+    rates = _named({at: {name: Rates(*each) for name, each in of.items()} for at, of in raw["models"].items()})
+    return f"{raw['source']} of {raw['date']}", rates, _named(raw["windows"])
+
+
+def _named(by_provider: dict[str, dict[str, T]]) -> dict[str, T]:
+    """By `provider/name`, and by the name alone where all agree on it."""
+    found: dict[str, T] = {}
+    alone: dict[str, set[T]] = defaultdict(set)
+    for provider, models in by_provider.items():
+        for name, value in models.items():
+            found[f"{provider}/{name}"] = value
+            alone[name].add(value)
+    return found | {name: next(iter(values)) for name, values in alone.items() if len(values) == 1}
 
 
 def source() -> str:
@@ -64,7 +69,15 @@ def source() -> str:
 
 def rates(model: str) -> Rates | None:
     """The rates of a model as programs name it: `gpt-5-codex`, `anthropic/claude-sonnet-4-5-20250929`."""
-    known = _table()[1]
+    return _of(_table()[1], model)
+
+
+def window(model: str) -> int | None:
+    """How many tokens a model has room for."""
+    return _of(_table()[2], model)
+
+
+def _of(known: dict[str, T], model: str) -> T | None:
     if (exact := known.get(model) or known.get(f"{model}*")) is not None:
         return exact
     dated = _DATED.fullmatch(model)
@@ -74,13 +87,25 @@ def rates(model: str) -> Rates | None:
 @define
 class Estimator:
     """Fills in what one run's program does not say. `model` tells what the agent runs on when a report does not;
-    `tells` says that the program speaks of costs itself, as one does that has spoken of one."""
+    `tells` and `sizes` say that the program speaks of costs and of windows itself, as one does that has spoken of
+    one."""
 
     model: Callable[[], str]
     tells: bool = False
+    sizes: bool = False
 
     def __call__(self, report: Report) -> Report:
-        """The report, with a cost if there is one to be known."""
+        """The report, with a cost and a window if there are any to be known."""
+        return self._priced(self._sized(report))
+
+    def _sized(self, report: Report) -> Report:
+        self.sizes = self.sizes or report.window is not None
+        if self.sizes or report.held is None or report.held < 0:
+            return report
+        size = window(report.model or self.model())
+        return report if size is None else evolve(report, window=size, sized=source())
+
+    def _priced(self, report: Report) -> Report:
         self.tells = self.tells or report.usage.cost > 0
         if self.tells or not report.usage.tokens:
             return report
@@ -91,6 +116,6 @@ class Estimator:
         return evolve(report, usage=evolve(report.usage, cost=cost, estimated=cost), prices=source())
 
 
-def estimator(protocol: str, model: Callable[[], str]) -> Estimator:
-    """For one run of a program that speaks this protocol."""
-    return Estimator(model, protocol in TELL)
+def estimator(kind: Kind, model: Callable[[], str]) -> Estimator:
+    """For one run of a program of this kind."""
+    return Estimator(model, "cost" in kind.tells, "window" in kind.tells)

@@ -149,7 +149,7 @@ class Projects:
         if left >= LOW_DISK:
             return None
         return Refusal(
-            "disk", f"{left} bytes are free on the disk of {self.state}; new work needs {LOW_DISK}",
+            "disk", f"{left >> 20} MiB are free on the disk of {self.state}; new work needs {LOW_DISK >> 20}",
             field="disk", asked=LOW_DISK, held=left, ask="operator",
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ import trio
 from supervisor.core.facts import Exited, Fact, Garbled, Input, Killed, Spoke, TurnEnded, TurnStarted, Unstarted
 from supervisor.kinds.kind import LINE_LIMIT, Conversation, Kind
 from supervisor.launchers.local import Process
-from supervisor.runtime import points, turn
+from supervisor.runtime import points, turn, unanswered
 from supervisor.runtime.containment.cell import Cell
 from supervisor.runtime.containment.ladder import end
 from supervisor.runtime.heard import Heard
@@ -104,8 +104,8 @@ class Run:
         self.talk.interrupt()
         self._queue()
 
-    def answer(self, prompt: str, *, allow: bool, text: str) -> None:
-        """A person's answer to what the program asked."""
+    def answer(self, prompt: str, *, allow: bool | None, text: str) -> None:
+        """A person's answer to what the program asked; None where there was none."""
         self.pulse.spoken_to()
         self.talk.answer(prompt, allow=allow, text=text)
         self._queue()
@@ -192,6 +192,7 @@ class Run:
                 self._over = isinstance(fact, TurnEnded)
                 self._patience.deadline = trio.current_time() + self._grace if self._over else float("inf")
         self.heard.take(said)
+        unanswered.watch(self, said)
         self._queue()
 
     def _turns(self) -> bool:

@@ -75,14 +75,15 @@ def prepare(
         _write(home / name, text)
     built = _environment(project, node, program, dict(launch.env), tools)
     built["FLEET_AGENT"] = f"{instance}:{node.id}"
-    told = credential.fingerprint(key, program, built)
+    told = credential.fingerprint(key, program, built, seated.spec.model)
     return Seating(kind, program, seated, launch, built, model_from, tools_from, told)
 
 
 def login(project: Project, node: Node, *, tools: str, key: bytes) -> str:
     """The login that the agent's next run has. Raises OSError."""
     program = KINDS[kind_of(project, node.spec.kind).protocol]
-    return credential.fingerprint(key, program, _environment(project, node, program, {}, tools))
+    model, _ = models.chosen(project, node)
+    return credential.fingerprint(key, program, _environment(project, node, program, {}, tools), model)
 
 
 def _environment(project: Project, node: Node, program: Kind, own: dict[str, str], tools: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ disk that takes no more is counted and said."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,32 @@ WIDTH = 256 * 1024
 #: How much is read at once.
 CHUNK = 64 * 1024
 _NEWLINE = ord("\n")
+#: What transcripts leave free on their disk, and how much they store before they look at it again (bytes). Below twice
+#: as much no new work is taken (`projects.LOW_DISK`).
+KEPT, LOOK = 16 * 1024 * 1024, 1024 * 1024
+
+
+class Room:
+    """What all transcripts together may still take of the disk: not the last of it, which is the journal's. A daemon
+    that cannot write its journal ends, and no agent may bring that about by what it prints."""
+
+    def __init__(self) -> None:
+        self._left = 0  # bytes that may be stored before the disk is looked at again
+
+    def take(self, file: int, size: int) -> None:
+        """So many bytes are to be stored. Raises OSError where there is no room for them."""
+        if size > self._left:
+            self._left = 0
+            disk = os.fstatvfs(file)
+            free = disk.f_bavail * disk.f_frsize - KEPT
+            if free < size:
+                raise OSError(errno.ENOSPC, f"the last {KEPT >> 20} MiB of its disk are kept for the journal")
+            self._left = min(free, LOOK)
+        self._left -= size
+
+
+#: One for the process: what agents print lies on one disk.
+ROOM = Room()
 
 
 class Transcript:
@@ -110,6 +137,7 @@ class Transcript:
         if stop <= at:
             self._rotate()
             return 0
+        ROOM.take(self._file, stop - at)
         stored = os.write(self._file, memoryview(data)[at:stop])
         if stored:
             self._size += stored

@@ -3,8 +3,12 @@ so that everybody else waits for one piece of work and not for all. Decides noth
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import TypeVar
+
 import trio
 
+T = TypeVar("T")
 #: How long a piece of work may take before others get their turn (seconds).
 PIECE = 0.002
 
@@ -47,6 +51,20 @@ class Watch:
     def again(self) -> None:
         """Another piece begins."""
         self._until = trio.current_time() + PIECE
+
+
+async def stepped(steps: Generator[None, None, T]) -> T:
+    """What these steps come to; others have their turn between two of them."""
+    watch = Watch()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+        if watch.over:
+            await trio.lowlevel.checkpoint()
+            watch.again()
 
 
 class Pace:

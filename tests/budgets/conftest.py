@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-import trio
 
 from tests.budgets.puppet import PUPPET, Puppet
-from tests.e2e.conftest import Shared
-from tests.e2e.stage import PATIENCE, Stage, project
-from tests.fleet import Fleet, RefusedError
-from tests.house import below
+from tests.e2e.conftest import Shared, project_in
+from tests.e2e.stage import Stage, project
 
 #: Brings a fleet up whose only main, `lead`, holds this.
 Lead = Callable[..., Awaitable[Puppet]]
@@ -31,19 +26,8 @@ def budgets_daemon() -> Iterator[Shared]:
 
 @pytest.fixture
 async def stage(budgets_daemon: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    """A project of one's own, down at the end."""
-    for name, value in budgets_daemon.xdg.items():
-        monkeypatch.setenv(name, value)
-    found = Stage(Fleet(tmp_path, budgets_daemon.process, budgets_daemon.tier), tmp_path)
-    try:
-        with trio.fail_after(3 * PATIENCE):
-            yield found
-            with contextlib.suppress(RefusedError):  # it was never up
-                await found.fleet.call("down")
-            await found.empty()
-    finally:
-        if below(budgets_daemon.process.pid):
-            budgets_daemon.stop(signal.SIGKILL)
+    async with project_in(budgets_daemon, tmp_path, monkeypatch) as found:
+        yield found
 
 
 @pytest.fixture

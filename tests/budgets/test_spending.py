@@ -82,9 +82,12 @@ async def test_a_chain_of_three_that_shares_a_pool_stops_with_the_pool(lead: Lea
     for puppet in (top, middle, lowest):
         await puppet.hears("interrupt")
         await puppet.say(TURN_ENDED)
-        await puppet.becomes("standing")
+        await puppet.becomes("waiting" if puppet is not lowest else "standing")
         await stage.fleet.call("instruct", agent=puppet.id, text="Go on")
         assert puppet.texts("task")[-1:] != ["Go on"]
+    # Nobody has a turn left in which to be told of its child: all are as done as they were.
+    for puppet in (top, middle):
+        assert (await puppet.becomes("standing"))["status"] == "done"
     refusal = await lowest.refused("fork", "--kind", "sleep", "--tokens", "1")
     assert (refusal["code"], refusal["field"]) == ("budget", "tokens")
     assert (refusal["held"], refusal["used"], refusal["reserved"]) == (100_000, 120_000, 0)

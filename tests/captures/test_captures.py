@@ -39,7 +39,8 @@ def test_a_stream_is_booked_as_it_was_billed(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_doubled_lines_are_booked_once(name: str) -> None:
-    doubled = b"".join(line * 2 for line in data(name).splitlines(keepends=True))
+    doubled = b"\n".join(b"\n".join((line, line)) for line in data(name).splitlines())
+    doubled += b"\n" * data(name).endswith(b"\n")
     once, twice = shown(books(name, data(name))), shown(books(name, doubled))
     assert {*twice.pop("errors")} == {*once.pop("errors")}
     assert twice == once
@@ -47,8 +48,16 @@ def test_doubled_lines_are_booked_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_lines_and_fields_that_nobody_knows_change_nothing(name: str) -> None:
-    mixed = b"".join(STRANGE + _with_a_field(line) + STRANGE for line in data(name).splitlines(keepends=True))
+    lines = data(name).removesuffix(b"\n").split(b"\n")
+    mixed = b"".join(STRANGE + _with_a_field(line + b"\n") + STRANGE for line in lines)
     assert shown(books(name, mixed)) == shown(books(name, data(name)))
+
+
+def test_an_object_over_many_lines_is_whole_without_a_last_newline_and_torn_without_its_bracket() -> None:
+    whole = data("gemini/p_json")
+    assert whole.endswith(b"\n}")
+    assert not books("gemini/p_json", whole).incomplete
+    assert all(books("gemini/p_json", whole[:cut]).incomplete for cut in range(3, len(whole)))
 
 
 def _with_a_field(line: bytes) -> bytes:
@@ -72,7 +81,7 @@ def test_a_stream_that_is_cut_between_lines_books_what_stands_before_and_says_wh
             assert cut["incomplete"], f"after line {number}"
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if data(name)])
+@pytest.mark.parametrize("name", [name for name in CASES if data(name) and not data(name).startswith(b"{\n")])
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_a_stream_that_is_cut_in_a_line_books_the_lines_before(name: str, draw: st.DataObject) -> None:

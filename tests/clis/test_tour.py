@@ -68,8 +68,32 @@ async def test_tasks_are_done_in_one_conversation_and_the_books_are_the_bill(
         assert cli.model in lead["model"]
         assert max(call.n for call in server.bill) >= 2, "it knows what it said before"
         await equal(fleet, cli, server)
+        await full(fleet, cli, server)
         await fleet.json("disband", "lead")
         assert not below(fleet.process.pid)
+
+
+async def full(fleet: Fleet, cli: Cli, server: ModelServer) -> None:
+    """The window is as full as the last call of the conversation made it, by the program's own word."""
+    last = [call for call in server.bill if "[[say:Three.]]" in call.said][-1]
+
+    async def told() -> bool:
+        lead = (await fleet.tree())["lead"]
+        held, window = lead["context_tokens"], lead["context_window"]
+        if not held or not window or lead["context_window_from"] != "program":
+            return False
+        # qwen counts for itself; whether the last answer is in it is each program's own way.
+        right = cli.name == "qwen" or held in (last.tokens, last.tokens - last.output)
+        return bool(right and lead["context_percent"] == round(100 * held / window, 2))
+
+    await eventually(told, within=20)
+
+    async def alike() -> bool:  # qwen tells its own count a moment later
+        (row,) = (await fleet.call("usage"))["agents"]
+        lead = (await fleet.tree())["lead"]
+        return all(row[key] == lead[key] for key in lead if key.startswith("context"))
+
+    await eventually(alike)
 
 
 async def test_it_has_the_tools_of_its_grant_and_no_others(cli: Cli, server: ModelServer, tmp_path: Path) -> None:

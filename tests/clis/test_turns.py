@@ -3,6 +3,7 @@ questions. Others have tests of their own."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -128,6 +129,24 @@ async def test_without_a_grant_a_person_is_asked_and_what_is_denied_is_not_done(
             await live.flush()
             await ended(live, count)
         assert [(tmp_path / f"made{count}").exists() for count in (1, 2)] == [True, False]
+
+
+ASKING = {"claude": "AskUserQuestion", "qwen": "ask_user_question"}
+
+
+async def test_a_question_is_answered_by_a_text(cli: Cli, server: ModelServer, tmp_path: Path) -> None:
+    options = [{"label": "left", "description": "L"}, {"label": "right", "description": "R"}]
+    question = {"question": "Which way?", "header": "Way", "options": options, "multiSelect": False}
+    async with alive(cli, tmp_path) as live:
+        await ready(live)
+        await live.hand(task(f"[[call:{ASKING[cli.name]} {json.dumps({'questions': [question]})}]]"))
+        await live.until_count(Blocked, 1)
+        asked = only(live.facts, Blocked)[0]
+        assert (asked.question, asked.prompt) == ("Which way? (left | right)", "")
+        await live.hand(task("straight on", "m2"))
+        assert (await ended(live)).outcome == "ok"
+        assert "straight on" in server.results[-1][0]
+        assert [fact.inputs for fact in only(live.facts, Read)] == [("m1",), ("m2",)]
 
 
 async def test_its_window_and_its_session_are_known(cli: Cli, tmp_path: Path) -> None:

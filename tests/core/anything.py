@@ -151,6 +151,7 @@ def fork(rnd: Random, parent: str) -> Request:
         restart=rnd.choice([None, "on-failure", "always"]),
         model=rnd.choice(["", "", "big-one", "small"]),
         directory=rnd.choice(["", "", "/p/in", "/p/in/../../etc"]),
+        queue=rnd.choice([True, False]),
     )
 
 
@@ -163,6 +164,7 @@ def modest_fork(rnd: Random) -> Request:
         max_tasks=rnd.choice([None, 1, 2]),
         replace=rnd.choice([True, False]),
         restart=rnd.choice([None, "on-failure", "always"]),
+        queue=rnd.choice([True, False]),
     )
 
 

@@ -14,6 +14,7 @@ from supervisor.core.facts import Fact
 from supervisor.core.grants import BUDGETS
 from supervisor.core.ledger import ZERO, Usage
 from supervisor.core.lifecycle import AWAY, IDLE, LIVE, TABLE, VARIES, State
+from supervisor.core.line import Place
 from supervisor.core.names import automatic
 from supervisor.core.state import Node, Project, fold
 from tests.core.books import Books
@@ -251,15 +252,40 @@ def only_what_does_one_task_and_ends_stands_without_a_process(project: Project) 
 
 
 def who_asks_waits(project: Project) -> None:
-    """An agent waits while it asks something, and no longer; what is gone is asked no more."""
+    """An agent waits while it asks something or its children are busy, and no longer; what is gone is asked no more."""
     if project.closing:
         return  # every run is ended, and settled by the next daemon
     for node in project.agents.values():
         asks = bool(node.prompts) or node.asks
-        assert asks if node.state == "waiting" else not asks or node.state == "parked"
+        assert asks or node.awaits if node.state == "waiting" else not asks or node.state == "parked"
+        assert not node.awaits or node.state in ("waiting", "parked", "starting")
         if node.prompts:
             assert node.alive
             assert node.rerun is None
+
+
+def a_wait_for_children_ends_with_them(project: Project) -> None:
+    """A task waits for children only while one of them has something open; the wait never outlasts the last of them,
+    unless what there is to tell is about to be handed over."""
+    assert {*project.awaiting} == {node.id for node in project.agents.values() if node.awaits}
+    if project.closing:
+        return
+    for agent in project.awaiting:
+        node = project.agents[agent]
+        assert node.task is not None
+        assert not node.turn
+        below = [project.agents[child] for child in node.children]
+        busy = [
+            child
+            for child in below
+            if child.state not in AWAY
+            and (child.task is not None or any(item.sort != "digest" for item in child.inbox))
+        ]
+        later = any(item.sort != "digest" for item in node.inbox)
+        told = any(item.sort == "digest" for item in node.inbox)
+        held_up = node.state != "waiting" or node.prompts or (node.talk.once and node.alive)
+        assert busy or held_up or told
+        assert not later or held_up or node.asks or all(int(item.id[1:]) <= node.asked for item in node.inbox) or busy
 
 
 def a_task_is_somebodys(project: Project) -> None:
@@ -374,6 +400,40 @@ def _drawn(agents: list[view.Plain]) -> Iterator[view.Plain]:
         yield from _drawn(one["children"])
 
 
+def who_waits_for_room_can_be_answered(project: Project) -> None:
+    """A fork waits under one that is there, for whoever still hears; in the order of asking; for what is full or was a
+    moment ago, of whoever holds it."""
+    assert [*project.line] == sorted(project.line, key=lambda place: int(place[1:]))
+    for name, place in project.line.items():
+        assert int(name[1:]) <= project.lined
+        assert not place.parent or project.agents[place.parent].state in LIVE
+        if place.by != "operator":
+            assert (project.agents[place.by].run, project.agents[place.by].alive) == (place.run, True)
+        assert (place.holder == "") == (place.field == "agents")
+        above = [at.id for at in project.up(project.agents[place.parent])] if place.parent else []
+        assert place.holder in ("", *above)
+
+
+def nobody_was_passed(project: Project, born: facts.Born, line: dict[str, Place], place: str) -> None:
+    """What was given to this fork is not what one waits for that asked before it: there is room for all of them too."""
+    before = [*line.items()]
+    if place:
+        before = before[: [*line].index(place)]
+    held = project.fleet.agents_max if project.fleet is not None else 0
+    ahead = [other for _, other in before]
+    if any(other.field == "agents" for other in ahead):
+        assert project.living + sum(other.field == "agents" for other in ahead) <= held
+    for node in project.up(project.agents[born.agent]):
+        if any(other.field == "children" and other.holder == node.id for other in ahead) and node.id == born.parent:
+            waiting = sum(other.field == "children" and other.holder == node.id for other in ahead)
+            assert node.here + waiting <= (node.grant.children or 0)
+    seat = project.agents[born.agent].seat
+    if seat:
+        account = project.agents[seat].accounts["descendants"]
+        waiting = sum(other.seats for other in ahead if other.field == "descendants" and other.holder == seat)
+        assert not waiting or account.committed + waiting <= account.held
+
+
 def is_away(node: Node) -> bool:
     """Stopped or gone."""
     return node.state in AWAY
@@ -388,6 +448,7 @@ STATE: tuple[Callable[[Project], None], ...] = (
     nothing_is_left_undone,
     only_what_does_one_task_and_ends_stands_without_a_process,
     who_asks_waits,
+    a_wait_for_children_ends_with_them,
     a_task_is_somebodys,
     a_park_has_an_end,
     nobody_waits_at_a_stopped_login_unparked,
@@ -396,4 +457,5 @@ STATE: tuple[Callable[[Project], None], ...] = (
     a_child_holds_no_more_than_its_parent,
     seats_are_taken_by_the_living,
     every_reader_sees_the_same,
+    who_waits_for_room_can_be_answered,
 )

@@ -192,13 +192,23 @@ def budget(case: Case) -> None:
     if not isinstance(case.request, requests.Up):
         accounts = [node.accounts.get(case.refusal.field) for node in case.project.agents.values()]
         numbers = [(one.held / unit, one.spent / unit, one.reserved / unit) for one in accounts if one is not None]
-        assert (held, used, reserved) in numbers
+        ahead = {0, *range(1, seats_in_line(case) + 1)} if case.refusal.field == "descendants" else {0}
+        assert any((held, used, reserved - others) in numbers for others in ahead)
+
+
+def seats_in_line(case: Case) -> int:
+    """How many `descendants` those who wait ask for together."""
+    return sum(place.seats for place in case.project.line.values() if place.field == "descendants")
 
 
 def bound(case: Case) -> None:
-    """One child or text too many, too deep for the parent's depth, or longer than the parent's own time."""
-    held, used, _, asked = case.number
-    assert used + asked > held
+    """One child or text too many, too deep for the parent's depth, or longer than the parent's own time; those who wait
+    for the same and asked before are as good as there."""
+    held, used, reserved, asked = case.number
+    assert used + reserved + asked > held
+    assert reserved <= len(case.project.line)
+    if case.refusal.field == "line":
+        assert used == len(case.project.line) == held
     if case.refusal.field == "inbox":
         assert sum(item.sort != "digest" for item in meant(case)[0].inbox) == held
     if case.refusal.field == "children" and isinstance(case.request, requests.Fork):
@@ -222,8 +232,9 @@ def depth(case: Case) -> None:
 
 def agents(case: Case) -> None:
     """There would be more agents than the project's cap."""
-    held, used, _, asked = case.number
-    assert used + asked > held
+    held, used, reserved, asked = case.number
+    assert used + reserved + asked > held
+    assert reserved <= len(case.project.line)
     assert used == sum(node.state not in ("stopped", "gone") for node in case.project.agents.values())
 
 
@@ -238,6 +249,10 @@ def state(case: Case) -> None:
     """The agent is not in a state in which this can be done."""
     if isinstance(case.request, requests.Up):
         assert case.refusal.held == "stopping"
+        return
+    if case.refusal.field == "line":
+        assert isinstance(case.request, requests.Fork)
+        assert case.request.place not in case.project.line
         return
     node = parent_of(case) if isinstance(case.request, requests.Fork) else meant(case)[0]
     assert node is not None

@@ -287,3 +287,36 @@ def test_logins_are_shown_with_how_many_wait() -> None:
     assert shown == {"kinds": ["lines"], "sort": "quota", "until": 2000.0, "text": "429", "parked": 2}
     one = view.agent(play.project, play.node("one"), 1500.0)
     assert (one["until"], one["limit"]) == (2000.0, {"sort": "quota", "text": "429"})
+
+
+def test_after_another_login_in_the_same_place_all_who_wait_there_come_back() -> None:
+    play = Play(fleet(*(agent(name) for name in ("one", "two", "beside"))))
+    for name, login in (("one", "home.anna"), ("two", "home.anna"), ("beside", "other.anna")):
+        come_up(play, name, login)
+    meet(play, "one", "auth")
+    meet(play, "beside", "auth")
+    play.exit("one")
+    play.facts(requests.Start("one"), OPERATOR)
+    come_up(play, "one", "home.ben")
+    play.spend("one", 5, output=3)
+    assert [*play.project.tripped] == ["other.anna"]
+    assert wait(play, "two") == APART
+    assert wait(play, "beside") > 1000
+
+
+def test_who_waits_in_a_place_waits_for_whoever_logs_in_there() -> None:
+    play = Play(fleet(*(agent(name) for name in ("one", "two", "runs"))))
+    for name, login in (("one", "home.anna"), ("two", "home.ben"), ("runs", "home.cleo")):
+        come_up(play, name, login)
+    meet(play, "one", "quota", 2000.0)
+    assert play.node("two").park is None, "another account goes on"
+    meet(play, "two", "quota", 3000.0)
+    assert {play.node(name).until for name in ("one", "two")} == {3000.0}
+    assert play.node("runs").park is None
+
+
+def test_those_of_other_projects_come_back_behind() -> None:
+    play = begun("one", "two")
+    meet(play, "one", "quota", 2000.0)
+    play.tell(facts.Mended(LOGIN, elsewhere=True, after=5.0))
+    assert wait(play, "two") == 5.0 + APART

@@ -12,8 +12,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from supervisor.core import books, facts
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import leave
+from supervisor.core.decide import leave, room
 from supervisor.core.facts import Fact
+from supervisor.core.line import Place
 from supervisor.core.names import automatic
 from supervisor.core.refusals import Refusal
 from supervisor.core.requests import Down, Fork, Request, Start
@@ -39,6 +40,7 @@ class Core(RuleBasedStateMachine):
         self.watch = invariants.Watch()
         self.play = Play(each=self.watch.apply)
         self.whole: set[tuple[str, str]] = set()
+        self.waits: dict[str, tuple[Fork, Principal]] = {}
         self.seen = 0
         self.kept, leave.GONE_KEPT = leave.GONE_KEPT, 4
         self.bounds = {name: getattr(books, name) for name in FEW}
@@ -77,6 +79,7 @@ class Core(RuleBasedStateMachine):
     def ask(self, request: Request, by: Principal = OPERATOR) -> None:
         """Ask, and hold a refusal to have been right."""
         numbers, before = {*self.watch.numbers}, Before.of(self.play.project, by, request, self.play.stamp)
+        line = {**self.play.project.line}
         said = self.play.ask(request, by)
         note(f"{by} asks {request}: {said}")
         event(said.code if isinstance(said, Refusal) else type(request).__name__)
@@ -85,14 +88,45 @@ class Core(RuleBasedStateMachine):
         else:
             was_the_callers_to_ask(before)
             could_be_given(self.play.project, before, said)
+            self.forked(request, by, line, said)
         if (
             not isinstance(said, Refusal)
             and isinstance(request, Fork)
             and not request.name
-            and isinstance(said[0], facts.Born)
+            and (born := next((fact for fact in said if isinstance(fact, facts.Born)), None)) is not None
         ):
-            assert automatic(said[0].name) > max(numbers), "a made name is made once"
+            assert automatic(born.name) > max(numbers), "a made name is made once"
         self.all_holds()
+
+    def forked(self, request: Request, by: Principal, line: dict[str, Place], said: list[Fact]) -> None:
+        """A fork that was not refused waits, or was given nothing that others wait for."""
+        if not isinstance(request, Fork):
+            return
+        for fact in said:
+            if isinstance(fact, facts.LinedUp):
+                self.waits[fact.place] = (evolve(request, place=fact.place), by)
+        if isinstance(said[0] if said else None, facts.Born | facts.OutOfLine):
+            born = next(fact for fact in said if isinstance(fact, facts.Born))
+            invariants.nobody_was_passed(self.play.project, born, line, request.place)
+
+    @rule(rnd=RANDOM)
+    def the_line(self, rnd: Random) -> None:
+        """Those whose turn it may be ask again; some ask for nothing, some have hung up."""
+        for place in [*self.play.project.line]:
+            request, by = self.waits[place]
+            if not rnd.randrange(6):
+                self.tell(facts.OutOfLine(place, "asker"))
+            elif place in self.play.project.line and (room.due(self.play.project, place) or not rnd.randrange(4)):
+                due, batches = room.due(self.play.project, place), len(self.play.batches)
+                self.ask(request, by)
+                answered = any(self.play.batches[batches][1])
+                assert answered or not due, "whose turn it may be is told something"
+                self.gives_up(place, batches)
+
+    def gives_up(self, place: str, batches: int) -> None:
+        """One that was refused waits no longer: whoever asks for it sees to that."""
+        if any(isinstance(fact, facts.Refused) for fact in self.play.batches[batches][1]):
+            self.tell(facts.OutOfLine(place, "refused"))
 
     def tell(self, *happened: Fact) -> None:
         """The world reports."""

@@ -71,13 +71,21 @@ def test_a_second_task_waits_for_the_first() -> None:
 
 
 def test_a_turn_takes_all_digests_and_one_task() -> None:
-    play = family(parent="Begin.")
+    play = family()
     play.end_turn("one")
     play.facts(Instruct("lead", "Next."))
     play.facts(Instruct("one", "Again."))
     play.end_turn("one")
-    assert [item.id for item in play.node("lead").inbox] == ["m3", "m4", "m6"]
-    assert handed(play.end_turn("lead")) == [("a1", ("m3", "m4", "m6"))]
+    assert [item.id for item in play.node("lead").inbox] == ["m3", "m5"]
+    assert handed(play.end_turn("lead")) == [("a1", ("m3", "m5"))]
+
+
+def test_what_there_is_to_tell_goes_before_the_next_task_while_one_is_under_way() -> None:
+    play = family(parent="Begin.")
+    play.facts(Instruct("lead", "Next."))
+    play.end_turn("one")
+    assert handed(play.end_turn("lead")) == [("a1", ("m4",))]
+    assert handed(play.end_turn("lead")) == [("a1", ("m3",))]
 
 
 def test_what_does_not_wake_waits_for_a_turn_and_goes_along() -> None:

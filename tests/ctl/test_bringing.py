@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from supervisor.ctl import daemon
 from tests.ctl.server import WireError, ctl, serve, socket_path
+from tests.fleet import running
+
+ROOT = Path(__file__).parents[2]
 
 UP = {"project": "p", "file": "/p/agents.toml", "started": [{"id": "a1", "name": "lead"}], "changed": [], "seq": 3}
 #: A daemon of one connection after another, which is ours by the module that it names. It ends with `shutdown`.
@@ -153,10 +157,28 @@ def test_a_file_that_is_not_utf8_or_not_readable_never_reaches_the_daemon(projec
         done = ctl("up", cwd=project)
         assert done.returncode == 78
         assert "agents.toml:2: not UTF-8" in done.stderr
-        (tmp_path / "large.toml").write_text("#" * 200_000)
-        assert ctl("up", str(tmp_path / "large.toml")).returncode == 78
+        (project / "agents.toml").write_bytes(b"[project]\nname = 'a\0b'\n")
+        done = ctl("up", cwd=project)
+        assert (done.returncode, "agents.toml:2: a NUL character" in done.stderr) == (78, True)
+        for large in ("#" * 983_041, "#" + "é" * 170_000, "#" * 5_000_000):
+            (tmp_path / "large.toml").write_text(large, "utf-8")
+            done = ctl("up", str(tmp_path / "large.toml"))
+            assert (done.returncode, "larger than one request" in done.stderr) == (78, True)
         assert ctl("up", str(tmp_path / "none.toml")).returncode == 78
         assert server.requests == []
+
+
+async def test_a_file_as_large_as_the_page_says_is_accepted(tmp_path: Path) -> None:
+    largest = 983_040
+    assert f"at most {largest:,} bytes" in (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    with trio.fail_after(30):
+        async with running(tmp_path) as fleet:
+            head = '[agents.lead]\nkind = "scripted"\n# '
+            file = tmp_path / "agents.toml"
+            file.write_text(head + "#" * (largest - len(json.dumps(head))))
+            assert "started: lead" in await fleet.ctl("up")
+            file.write_text(head + "#" * (largest - len(json.dumps(head)) + 1))
+            await fleet.ctl("reload", code=78)
 
 
 def test_without_a_file_up_starts_nothing_and_says_how_to_get_one(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from supervisor.ctl import call
 from supervisor.ctl.outcome import NO_DAEMON, TIMED_OUT, Failure
 from tests.ctl import fleets
-from tests.ctl.server import HangUpError, WireError, ctl, serve, socket_path
+from tests.ctl.server import MAIN, HangUpError, WireError, ctl, serve, socket_path
 
 LEAD = {"id": "a1", "name": "lead"}
 
@@ -56,6 +57,7 @@ def test_a_refusal_says_the_numbers_and_whom_to_ask_for_what_and_is_json_on_dema
 @pytest.mark.parametrize(
     ("data", "words"),
     [
+        ({"code": "disk", "field": "disk", "asked": 33554432, "held": 5, "ask": "operator"}, "make room there"),
         ({"code": "rights", "field": "tools", "asked": "bash, web", "ask": "a1"}, "--tool bash --tool web"),
         (
             {"code": "rights", "field": "fork", "asked": "yes", "ask": "a1", "holder": "tests"},
@@ -210,10 +212,6 @@ def test_a_reader_that_had_enough_is_no_error() -> None:
     with serve({"logs": {"lines": ["x" * 1000] * 2000}}):
         done = ctl("logs", "lead")
         assert done.returncode == 0
-        import subprocess
-
-        from tests.ctl.server import MAIN
-
         read, write = os.pipe()
         process = subprocess.Popen([*MAIN, "logs", "lead"], stdout=write, stderr=subprocess.PIPE)
         os.close(write)
@@ -221,3 +219,26 @@ def test_a_reader_that_had_enough_is_no_error() -> None:
         os.close(read)
         assert process.communicate(timeout=30)[1] == b""
         assert process.returncode == 141
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_an_answer_that_cannot_be_written_is_said_and_no_success(options: list[str]) -> None:
+    with serve({"tree": fleets.small()}), open("/dev/full", "w") as full:
+        done = subprocess.run([*MAIN, "tree", *options], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "supervisorctl: the answer cannot be written: No space left on device\n"
+
+
+def test_words_that_cannot_be_written_change_no_exit_code() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*MAIN, "nonesuch"], stdout=subprocess.PIPE, stderr=full, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_stream_that_is_closed_is_no_reason_to_fail(closed: str) -> None:
+    command = ["sh", "-c", f'"$@" {closed}', "sh", *MAIN, "tree"]
+    with serve({"tree": fleets.small()}):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (">&-" not in closed.replace("2>&-", ""))

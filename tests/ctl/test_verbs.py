@@ -179,6 +179,7 @@ def test_what_follows_is_printed_as_it_comes_until_the_daemon_ends_it() -> None:
 
 STATUS = {
     "pid": 42, "warden": 41, "version": "0.1.0", "tier": "cgroup", "uptime": 7501.0, "lag_ms": 0.41, "socket": "/s",
+    "uid": 1000,
     "projects": [
         {"name": "offgrind", "file": "/v/agents.toml", "state": "up", "agents": 6,
          "journal": {"seq": 120, "head": "ab"}, "changed": True},
@@ -189,7 +190,14 @@ STATUS = {
 
 def test_status_shows_daemon_projects_and_faults() -> None:
     text = said("status", STATUS, "status")
-    for words in ("pid 42, warden 41", "cgroup", "2h5m", "offgrind", "has changed since: supervisorctl reload"):
+    for words in (
+        "pid 42, warden 41",
+        "/s, of uid 1000",
+        "cgroup",
+        "2h5m",
+        "offgrind",
+        "has changed since: supervisorctl reload",
+    ):
         assert words in text
     assert "14 Nov 22:13  tests (a3): 12 unreadable lines\\x07" in text
     assert "no faults" in said("status", {**STATUS, "faults": []}, "status")

@@ -42,9 +42,13 @@ class Daemon:
         self.begun: list[str] = []
         self.cancelled: list[str] = []
         self.release = trio.Event()
+        #: what is refused goes on record once this is set
+        self.recording = trio.Event()
+        self.recording.set()
         self.follow: Callable[[Call], Awaitable[object]] = self._sleep
 
-    def _refused(self, principal: Principal, verb: str, refusal: Refusal) -> None:
+    async def _refused(self, principal: Principal, verb: str, refusal: Refusal) -> None:
+        await self.recording.wait()
         self.refused.append((principal, verb, refusal))
 
     async def _sleep(self, _call: Call) -> object:

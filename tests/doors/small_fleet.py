@@ -73,7 +73,7 @@ class Fleet:
         """Goes on record."""
         self.foreign.append((str(principal), str(writer)))
 
-    def on_refused(self, principal: Principal, verb: str, refusal: Refusal) -> None:
+    async def on_refused(self, principal: Principal, verb: str, refusal: Refusal) -> None:
         """Goes on record."""
         self.refused.append((f"{principal} {verb}", refusal.message))
 

@@ -168,6 +168,28 @@ async def test_a_follower_that_does_not_read_is_dropped_and_its_call_cancelled(t
         assert await caller.hung_up()
 
 
+async def test_a_refusal_at_the_door_is_told_once_it_is_on_record(tmp_path: Path) -> None:
+    async with daemon(tmp_path) as state:
+        me = identity(os.getpid())
+        assert me is not None
+        state.runs[me] = Agent("p-1", "a1", 1)
+        state.recording = trio.Event()
+        async with client(state) as caller, trio.open_nursery() as nursery:
+            told: list[wire.Reply] = []
+
+            async def ask() -> None:
+                told.append(await caller.ask("shutdown"))
+
+            nursery.start_soon(ask)
+            with trio.fail_after(20):
+                while not state.recording.statistics().tasks_waiting:
+                    await trio.lowlevel.checkpoint()
+            await trio.testing.wait_all_tasks_blocked()
+            assert not told
+            state.recording.set()
+        assert len(told) == len(state.refused) == 1
+
+
 async def test_what_is_asked_behind_a_follow_is_refused_not_kept_waiting(tmp_path: Path) -> None:
     follow = wire.request(1, "logs", {"agent": "lead", "follow": True})
     async with daemon(tmp_path) as state, client(state) as caller:

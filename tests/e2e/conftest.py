@@ -88,12 +88,12 @@ def shared(tier: str) -> Iterator[Shared]:
         daemon.close()
 
 
-@pytest.fixture
-async def stage(shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    """A project of one's own in the shared daemon. It is down at the end, with nothing left below the daemon."""
-    for name, value in shared.xdg.items():
+@asynccontextmanager
+async def project_in(daemon: Shared, at: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    """A project of one's own in a daemon that others use, too. It is down at the end, with nothing left below it."""
+    for name, value in daemon.xdg.items():
         monkeypatch.setenv(name, value)
-    found = Stage(Fleet(tmp_path, shared.process, shared.tier), tmp_path)
+    found = Stage(Fleet(at, daemon.process, daemon.tier), at)
     try:
         with trio.fail_after(3 * PATIENCE):
             yield found
@@ -101,8 +101,15 @@ async def stage(shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
                 await found.fleet.call("down")
             await found.empty()
     finally:
-        if shared.process.poll() is not None or below(shared.process.pid):
-            shared.stop(signal.SIGKILL)  # others cannot use it any more
+        if daemon.process.poll() is not None or below(daemon.process.pid):
+            daemon.stop(signal.SIGKILL)  # others cannot use it any more
+
+
+@pytest.fixture
+async def stage(shared: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    """A project in the shared daemon."""
+    async with project_in(shared, tmp_path, monkeypatch) as found:
+        yield found
 
 
 @asynccontextmanager

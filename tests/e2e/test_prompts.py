@@ -56,6 +56,38 @@ async def test_a_prompt_that_was_replaced_is_not_answered_and_the_one_that_is_up
     assert (await stage.fleet.state_of("kid", "standing"))["last"] == "no"
 
 
+#: Asks, and goes on without an answer after a second.
+IMPATIENT = """script:
+print {"fleet":"blocked","on":"person","question":"Delete build/?","prompt":"p1","seconds":1}
+wait answer p1
+reply $answer: $why
+"""
+#: Asks what a text would answer, and waits a second for it.
+CURIOUS = """script:
+print {"fleet":"blocked","on":"person","question":"Which way?","seconds":1}
+wait file PLACE/go
+reply went on
+"""
+
+
+async def test_what_a_program_does_not_wait_for_any_longer_cannot_be_answered(stage: Stage) -> None:
+    await stage.fleet.up(kid(IMPATIENT))
+    await stage.fleet.state_of("kid", "waiting")
+    agent = await stage.fleet.state_of("kid", "standing")
+    assert (agent["prompt"], agent["last"]) == (None, "no:")
+    refused = await stage.fleet.json("approve", "kid", "p1", code=1)
+    assert "asks nothing now" in refused["refused"]["message"]
+
+
+async def test_a_question_that_nobody_answered_in_time_holds_up_no_task(stage: Stage) -> None:
+    await stage.fleet.up(kid(CURIOUS.replace("PLACE", str(stage.room))))
+    await stage.fleet.state_of("kid", "waiting")
+    await stage.fleet.state_of("kid", "working")
+    (stage.room / "go").touch()
+    agent = await stage.fleet.state_of("kid", "standing")
+    assert (agent["tasks"]["done"], agent["last"]) == (1, "went on")
+
+
 async def test_the_end_of_the_process_takes_a_prompt_back(stage: Stage) -> None:
     await stage.fleet.up(kid(ASKS))
     await stage.fleet.state_of("kid", "waiting")

@@ -182,3 +182,23 @@ async def test_a_daemon_without_a_free_descriptor_starts_nothing_and_goes_on(alo
     await stage.fleet.until(lambda tree: tree["late"]["run"] > 1 and tree["late"]["state"] == "standing")
     assert (await stage.fleet.state_of("deaf", "stopped"))["run"] == 1
     assert len(stage.below()) == 2
+
+
+async def test_shutdown_returns_when_all_has_left_and_up_meanwhile_waits_for_it(alone: Stage) -> None:
+    stage = alone
+    deaf = stage.python(
+        "deaf", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(1000)\n"
+    )
+    await stage.fleet.up(project(deaf, '[agents.lead]\nkind = "deaf"', grace="1s"))
+    lead = (await stage.standing("lead"))["lead"]
+    await stage.said(lead["id"], "on")
+    told = await stage.fleet.ctl("shutdown", "--timeout", "50ms", code=4)
+    assert told == ""
+    assert stage.fleet.process.poll() is None
+    assert "started the daemon" in await stage.fleet.ctl("up")
+    assert stage.fleet.process.poll() == 0
+    assert (await stage.standing("lead"))["lead"]["id"] == lead["id"]
+    second = await stage.fleet.call("status")
+    assert f"(pid {second['pid']}) has left" in await stage.fleet.ctl("shutdown")
+    assert not alive(second["pid"])
+    assert not stage.fleet.socket.exists()

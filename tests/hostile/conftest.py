@@ -6,11 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-import trio
 
-from tests.e2e.conftest import Shared
-from tests.e2e.stage import PATIENCE, Stage
-from tests.fleet import Fleet
+from tests.e2e.conftest import Shared, project_in
+from tests.e2e.stage import Stage
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +22,5 @@ def besieged() -> Iterator[Shared]:
 
 @pytest.fixture
 async def stage(besieged: Shared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    """A project of one's own, down at the end."""
-    for name, value in besieged.xdg.items():
-        monkeypatch.setenv(name, value)
-    found = Stage(Fleet(tmp_path, besieged.process, besieged.tier), tmp_path)
-    with trio.fail_after(3 * PATIENCE):
+    async with project_in(besieged, tmp_path, monkeypatch) as found:
         yield found
-        if (found.room / "agents.toml").exists():
-            await found.fleet.call("down")
-        await found.empty()

@@ -309,9 +309,28 @@ def questions(life: Life) -> None:
     life.run("author", 300, "session-author")
 
 
+def room(life: Life) -> None:
+    """A task that waits for a child's, and forks that wait for room: one gets it, one gives up, one still waits."""
+    author = Declared("author", Spec("lines", restart="on-failure"), Grant(children=2))
+    life.ask(requests.Up("/home/me/g/agents.toml", "f" * 64, "/usr/bin", evolve(FLEET, agents=(author,))))
+    life.ask(requests.Instruct("author", "Build it"))
+    life.ask(requests.Fork("A part of it", kind="lines", name="helper"), life.caller("author"))
+    life.run("helper", 310)
+    life.end_turn("author", "helper is at it")
+    waits = requests.Fork("Another part", kind="lines", name="second", queue=True)
+    for _ in range(3):
+        life.ask(waits, life.caller("author"))
+    life.see(facts.OutOfLine("q1", "asker"))
+    life.end_turn("helper", "my part is done")
+    life.end_turn("author", "all of it is done")
+    life.ask(requests.Disband("helper"), life.caller("author"))
+    life.leave("helper")
+    life.ask(evolve(waits, place="q2"), life.caller("author"))
+
+
 #: Told in this order; a new one is appended.
 CHAPTERS: tuple[Callable[[Life], None], ...] = (
-    beginning, troubles, dead, end, limits, strange, errands, days, questions,
+    beginning, troubles, dead, end, limits, strange, errands, days, questions, room,
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -17,13 +18,15 @@ import trio
 from supervisor.core.facts import Spoke
 from supervisor.core.state import Project
 from supervisor.doors import paths
+from supervisor.runtime.containment import marks
 from supervisor.runtime.journal import snapshot
 from supervisor.runtime.journal.chain import Batch
 from supervisor.runtime.journal.journal import Journal
 from supervisor.runtime.journal.segments import snapshot_of
 from supervisor.runtime.journal.verify import verify
 from supervisor.runtime.projects import LOW_DISK
-from tests.fleet import Fleet, RefusedError, running
+from supervisor.warden import STARTS
+from tests.fleet import DAEMON, Fleet, RefusedError, running
 from tests.house import eventually
 
 MEGABYTE = 1024 * 1024
@@ -132,6 +135,66 @@ async def test_after_a_full_disk_the_tree_is_as_the_durable_facts_say(tmp_path: 
         async with running(tmp_path) as fleet:
             await fleet.state_of(due, "standing")
             assert set(await fleet.tree()) == {due}
+
+
+async def test_a_fleet_on_a_full_disk_comes_back_by_itself_when_there_is_room(tmp_path: Path) -> None:
+    with (
+        trio.fail_after(PATIENCE),
+        small_disk(Path(os.environ["XDG_STATE_HOME"]), LOW_DISK + 16 * MEGABYTE) as ballast,
+    ):
+        log = ballast.with_name("daemon.log")  # where `up` puts it: on that same disk
+        with log.open("ab") as out:
+            warden = subprocess.Popen([*DAEMON, "--tier", "warden"], stdout=out, stderr=out, start_new_session=True)
+        try:
+            fleet = Fleet(tmp_path, warden, "warden")
+            await again(fleet)
+            await fleet.up(toml(tmp_path))
+            await fleet.state_of("lead", "standing")
+            first = (await fleet.call("status"))["pid"]
+            leave_free(ballast, 0)
+            await renamed(fleet)
+            for _ in range(STARTS + 1):  # that many in vain would be enough for another reason
+                await eventually(lambda: bool(marks.children(warden.pid)), PATIENCE)
+                await eventually(lambda: not marks.children(warden.pid), PATIENCE)
+            ballast.unlink()
+            assert (await again(fleet))["pid"] != first
+            assert len(await fleet.tree()) == 1
+        finally:
+            warden.terminate()
+            await trio.to_thread.run_sync(warden.wait)
+
+
+async def again(fleet: Fleet) -> dict[str, Any]:
+    """What the daemon says of itself, once there is one."""
+
+    async def answered() -> dict[str, Any]:
+        with contextlib.suppress(OSError, EOFError):
+            status: dict[str, Any] = await fleet.call("status")
+            return status
+        return {}
+
+    return await eventually(answered, PATIENCE)
+
+
+async def test_what_agents_print_leaves_the_last_of_a_disk_to_the_journal(tmp_path: Path) -> None:
+    kind = '[kinds.flood]\nprotocol = "lines"\ncommand = ["yes", "x"]\n'
+    floods = "".join(f'[agents.flood{number}]\nkind = "flood"\n' for number in range(3))
+    with (
+        trio.fail_after(PATIENCE),
+        small_disk(Path(os.environ["XDG_STATE_HOME"]), LOW_DISK + 8 * MEGABYTE) as ballast,
+    ):
+        async with running(tmp_path) as fleet:
+            await fleet.up(toml(tmp_path, kind + floods))
+
+            async def lost() -> bool:
+                faults = (await fleet.call("status"))["faults"]
+                return any("are kept for the journal" in fault["what"] for fault in faults)
+
+            await eventually(lost, PATIENCE)
+            disk = os.statvfs(ballast.parent)
+            assert disk.f_bavail * disk.f_frsize > LOW_DISK // 4
+            await fleet.call("rename", agent="lead", name="chief")
+            assert len(await fleet.tree()) == 4
 
 
 async def test_a_disk_that_is_nearly_full_takes_no_new_work_and_all_else(tmp_path: Path) -> None:

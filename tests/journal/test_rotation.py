@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -14,8 +16,8 @@ from supervisor.core.facts import Born, Fact, Spoke
 from supervisor.core.spec import Spec
 from supervisor.runtime.desk import Desk
 from supervisor.runtime.journal.chain import Batch
-from supervisor.runtime.journal.journal import Journal
-from supervisor.runtime.journal.segments import Files, snapshots
+from supervisor.runtime.journal.journal import SEGMENT, HeldError, Journal, JournalError
+from supervisor.runtime.journal.segments import NAME, Files, snapshots
 from supervisor.runtime.journal.verify import verify
 from tests.journal.life import PROJECT, batches, fill, replayed, take, text
 from tests.journal.steps import ADDED
@@ -143,3 +145,45 @@ def test_a_state_of_another_moment_begins_no_segment(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="after record 19"):
         journal.rotate(project, 19)
     journal.abandon()
+
+
+def removed(room: Path) -> None:
+    shutil.rmtree(room)
+
+
+def moved(room: Path) -> None:
+    room.rename(room.with_name("elsewhere"))
+
+
+def replaced(room: Path) -> None:
+    """As an editor does it, or who puts a copy back."""
+    (room / "copy").write_bytes((room / NAME).read_bytes()[:500])
+    (room / "copy").rename(room / NAME)
+
+
+@pytest.mark.parametrize("how", [removed, moved, replaced])
+def test_a_journal_that_someone_took_away_goes_on_from_the_state(tmp_path: Path, how: Callable[[Path], None]) -> None:
+    room = tmp_path / "room"
+    journal, project = fill(room, 20, SEGMENT)
+    how(room)
+    for told in islice(batches(), 20, 40):
+        take(journal, project, told)
+    assert "journal.jsonl was taken away" in journal.lost
+    assert journal.segment == 2, "once, not with every write"
+    with pytest.raises(HeldError):
+        Journal.open(room, PROJECT)
+    journal.abandon()
+    again, past, _ = Journal.open(room, PROJECT)
+    again.abandon()
+    assert (text(past.project()), again.seq) == (text(project), journal.seq)
+
+
+def test_a_journal_that_was_taken_away_and_cannot_be_begun_anew_is_written_no_more(tmp_path: Path) -> None:
+    room = tmp_path / "room"
+    journal, project = fill(room, 20, SEGMENT)
+    removed(room)
+    room.write_text("in its place")
+    with pytest.raises(JournalError, match="was taken away, and cannot be begun anew"):
+        take(journal, project, next(islice(batches(), 20, None)))
+    journal.abandon()
+    assert room.read_text() == "in its place"

@@ -404,6 +404,54 @@ def test_a_question_that_is_taken_back_is_not_answered(opened: ClaudeConversatio
     assert said(opened) == []
 
 
+CHOICE = {"question": "Which?", "options": [{"label": "left"}, {"label": "right"}]}
+
+
+def choice(prompt: str = "p1", call: str = "c1", *questions: object) -> dict[str, Any]:
+    request = asked("AskUserQuestion", prompt, questions=[*(questions or (CHOICE,))])
+    request["request"]["tool_use_id"] = call
+    return request
+
+
+def answered_call(call: str) -> dict[str, Any]:
+    return {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": call}]}}
+
+
+def test_a_question_is_answered_by_the_next_text_which_is_begun_with_when_claude_took_it(
+    opened: ClaudeConversation,
+) -> None:
+    asks = Blocked("a7", 3, on="person", question="Which? (left | right)")
+    assert only(read(opened, INIT, choice()), Blocked) == [asks]
+    opened.hand((task("left", "m2"), task("and hurry", "m3")), "")
+    (told,) = said(opened)
+    assert told["response"]["request_id"] == "p1"
+    given = {"questions": [CHOICE], "answers": {"Which?": "left\n\nand hurry"}}
+    assert told["response"]["response"] == {"behavior": "allow", "updatedInput": given}
+    assert [fact.inputs for fact in only(read(opened, *2 * [answered_call("c1")]), Read)] == [("m2", "m3")]
+    opened.hand((task("more", "m4"),), "")
+    assert said(opened)[0]["type"] == "user", "one answer"
+
+
+def test_of_two_questions_the_older_is_answered_first_and_one_taken_back_is_not(opened: ClaudeConversation) -> None:
+    read(opened, INIT, choice(), choice("p2", "c2"), choice("p3", "c3"))
+    read(opened, {"type": "control_cancel_request", "request_id": "p2"})
+    for name in ("m2", "m3"):
+        opened.hand((task("left", name),), "")
+    assert [told["response"]["request_id"] for told in said(opened)] == ["p1", "p3"]
+
+
+def test_a_question_ends_with_its_turn(opened: ClaudeConversation) -> None:
+    read(opened, INIT, choice(), result())
+    opened.hand((task("left", "m2"),), "")
+    assert said(opened)[0]["type"] == "user"
+
+
+def test_a_question_that_cannot_be_read_is_approved_or_denied_as_any_tool(opened: ClaudeConversation) -> None:
+    for number, questions in enumerate[object](({}, "Which?", [3], None)):
+        (blocked,) = only(read(opened, asked("AskUserQuestion", f"p{number}", questions=questions)), Blocked)
+        assert blocked.prompt == f"p{number}"
+
+
 def test_the_end_of_a_turn_takes_its_questions_back_though_the_next_one_begins_at_once(
     opened: ClaudeConversation,
 ) -> None:

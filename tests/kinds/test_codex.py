@@ -458,6 +458,9 @@ def test_a_limit_is_told_by_codexs_own_word_for_it(
     told = {"message": words, "codexErrorInfo": info, "additionalDetails": None}
     facts = running(talk) + talk.read(event("error", error=told, willRetry=True, turnId="t1"))
     assert not only(facts, Limited), "it tries again by itself"
+    status = next(iter(info.values())) if isinstance(info, dict) else None
+    code = str((status.get("httpStatusCode") if isinstance(status, dict) else None) or "")
+    words = words if code in words else f"{code}: {words}"
     assert only(facts, Spoke)[-1].last == words
     facts = talk.read(event("error", error=told, willRetry=False)) + talk.read(completed(status="failed", error=told))
     assert [(fact.sort, fact.text) for fact in only(facts, Limited)] == ([(sort, words)] if sort else [])

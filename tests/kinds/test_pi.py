@@ -316,6 +316,20 @@ def test_a_text_answers_what_nobody_can_approve(
     assert only(opened.read(START), Read) == [Read("a7", 3, ("m1",))]
 
 
+@pytest.mark.parametrize(("method", "prompt"), [("confirm", "u1"), ("input", "")])
+def test_a_dialog_that_pi_gives_up_by_itself_is_cancelled_and_takes_no_text(
+    opened: PiConversation, method: str, prompt: str
+) -> None:
+    opened.read(dialog("input", id="u0", title="Another?"))
+    (asked,) = opened.read(dialog(method, timeout=1500))
+    assert isinstance(asked, Blocked)
+    assert (asked.prompt, asked.lasts) == (prompt, 1.5)
+    opened.answer(asked.prompt, allow=None, text=asked.question)
+    assert said(opened) == [{"type": "extension_ui_response", "id": "u1", "cancelled": True}]
+    opened.hand((task("yes"),), "")
+    assert [each["id"] for each in said(opened)] == ["u0"]
+
+
 def test_what_nobody_can_approve_after_a_turn_is_cancelled_at_its_end(opened: PiConversation) -> None:
     opened.hand((task("Go."),), "")
     opened.read(START)
@@ -338,24 +352,24 @@ def test_a_text_that_answers_nothing_is_a_text(opened: PiConversation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "sort"),
+    ("error", "sort", "shown"),
     [
-        ('429: {"message":"slow down"}', "rate"),
-        ('429: {"code":"insufficient_quota"}', "quota"),
-        ('401: {"message":"bad key"}', "auth"),
-        ("529 overloaded_error", "overload"),
-        ("You have hit your ChatGPT usage limit (plus plan). Try again in ~20 min.", "quota"),
-        ("500: too many requests in the message, but a server's own failure", None),
-        ('400: {"message":"rate limit is no word of a bad request"}', None),
-        ("the tool failed", None),
+        ('429: {"message":"slow down"}', "rate", "429: slow down"),
+        ('429: {"code":"insufficient_quota"}', "quota", "429: insufficient_quota"),
+        ('401: {"message":"bad key"}', "auth", "401: bad key"),
+        ("529 overloaded_error", "overload", ""),
+        ("You have hit your ChatGPT usage limit (plus plan). Try again in ~20 min.", "quota", ""),
+        ("500: too many requests in the message, but a server's own failure", None, ""),
+        ('400: {"message":"rate limit is no word of a bad request"}', None, ""),
+        ("the tool failed", None, ""),
     ],
 )
-def test_a_limit_is_told_when_pi_has_given_up(opened: PiConversation, error: str, sort: str | None) -> None:
+def test_a_limit_is_told_when_pi_has_given_up(opened: PiConversation, error: str, sort: str | None, shown: str) -> None:
     facts = opened.read(START) + opened.read(message("", stopReason="error", errorMessage=error, usage={}))
     assert not only(facts, Limited)
     facts = opened.read(SETTLED)
     assert [(fact.sort, fact.until, fact.text) for fact in only(facts, Limited)] == (
-        [(sort, None, error)] if sort else []
+        [(sort, None, shown or error)] if sort else []
     )
     assert only(facts, TurnEnded)[0].outcome == "error"
 

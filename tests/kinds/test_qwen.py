@@ -256,7 +256,7 @@ def test_a_failed_turn_says_whether_its_provider_takes_no_more(
 
 def test_without_a_grant_of_tools_a_question_is_a_persons_to_answer(opened: QwenConversation) -> None:
     assert read(opened, asked("run_shell_command", command="rm x")) == [
-        Blocked("a7", 3, on="person", question="run_shell_command: rm x", prompt="p1")
+        Blocked("a7", 3, on="person", question="run_shell_command: rm x", prompt="p1", lasts=600)
     ]
     opened.answer("p1", allow=True)
     assert said(opened)[0]["response"]["response"]["behavior"] == "allow"
@@ -278,6 +278,17 @@ def test_the_end_of_a_turn_takes_its_questions_back_though_the_next_one_begins_a
     assert said(opened) == []
 
 
+def test_what_nobody_answers_in_qwens_time_is_denied_and_cannot_be_answered(opened: QwenConversation) -> None:
+    read(opened, INIT, asked("edit", "p1"), asked("ask_user_question", "p2", questions=[{"question": "Which?"}]))
+    opened.answer("p1", allow=None, text="edit:")
+    opened.answer("", allow=None, text="Which?")
+    for told in said(opened):
+        assert told["response"]["response"] == {"behavior": "deny", "message": "Nobody has answered in time."}
+    opened.answer("p1", allow=True)
+    opened.answer("", allow=None, text="Which?")
+    assert said(opened) == []
+
+
 def test_with_a_grant_of_tools_nobody_is_asked() -> None:
     bound = QWEN.converse(seat(tools=("bash", "qwen:ask_user_question")))
     assert not only(read(bound, asked("run_shell_command"), asked("edit", "p2")), Blocked)
@@ -285,7 +296,20 @@ def test_with_a_grant_of_tools_nobody_is_asked() -> None:
     assert behaviors == ["allow", "deny"]
     questions = [{"question": "Which?"}]
     (blocked,) = only(read(bound, asked("ask_user_question", "p3", questions=questions)), Blocked)
-    assert (blocked.question, blocked.prompt) == ("Which?", "p3")
+    assert (blocked.question, blocked.prompt) == ("Which?", "")
+
+
+def test_a_question_is_answered_by_the_next_text_begun_with_when_qwen_took_it(opened: QwenConversation) -> None:
+    questions = [{"question": "Which?", "options": [{"label": "left"}, {"label": "right"}]}, {"question": "When?"}]
+    request = asked("ask_user_question", questions=questions)
+    request["request"]["tool_use_id"] = "c1"
+    (blocked,) = only(read(opened, INIT, request), Blocked)
+    assert (blocked.question, blocked.prompt, blocked.lasts) == ("Which? (left | right)\nWhen?", "", 600)
+    opened.hand((task("left, now", "m2"),), "")
+    (told,) = said(opened)
+    assert told["response"]["response"]["updatedInput"]["answers"] == {"0": "left, now", "1": "left, now"}
+    result = {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "c1"}]}}
+    assert [fact.inputs for fact in only(read(opened, result, result), Read)] == [("m2",)]
 
 
 @pytest.mark.parametrize("line", [b"Debugger listening", b"\xff\xfe{", b'{"type":"assistant","mess', b"[" * 9999, b"3"])

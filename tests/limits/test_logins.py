@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
+import trio
+
+from supervisor.core.decide.park import APART
+from supervisor.core.parking import place
 from supervisor.kinds.table import KINDS
 from supervisor.runtime.credential import fingerprint, load
 from tests.fleet import Fleet
+from tests.house import eventually
 from tests.limits.fleets import OWN, WORKS, elsewhere, is_parked, meets, project, shares, texts
 from tests.recovery.lives import agent, alone, events, habit, kill, life, settled
 
@@ -161,6 +168,142 @@ async def test_one_failed_login_stops_the_wave(tier: str, tmp_path: Path) -> Non
         assert await events(fleet, "BackedOff") == []
         (shown,) = (await fleet.json("status"))["limits"]
         assert (shown["sort"], shown["parked"]) == ("auth", 8)
+
+
+async def test_two_projects_try_a_stopped_login_once_and_come_back_one_by_one(tmp_path: Path) -> None:
+    works = habit(tmp_path, f"wait file {tmp_path}/open\n{WORKS}")
+    async with life(tmp_path) as fleet:
+        other = elsewhere(fleet, tmp_path / "other")
+        mains = "".join(shares(name, instructions=works) for name in ("one", "two"))
+        await fleet.up(project("lives", shares("kid"), mains))
+        await other.up(project("other", "".join(shares(name, instructions=works) for name in ("three", "four"))))
+        rooms = ((fleet, ("one", "two")), (other, ("three", "four")))
+        await settled(fleet, "kid", "one", "two")
+        await settled(other, "three", "four")
+        await fleet.call("instruct", agent="kid", text=meets())
+        for room, names in rooms:
+            for name in names:
+                await room.state_of(name, "parked")
+                await room.call("instruct", agent=name, text="Go on.")
+        await fleet.call("start", agent="one")
+        await fleet.state_of("one", "working")
+        (told,) = await events(other, "Tripped")
+        assert told["elsewhere"] is True
+        (tmp_path / "open").touch()
+        for room, names in rooms:
+            await room.until(lambda tree, names=names: all(tree[name]["tasks"]["done"] == 1 for name in names))  # type: ignore[misc]  # a lambda in a loop
+        (mended,) = await events(fleet, "Mended")
+        assert not mended.get("elsewhere")
+        (behind,) = await events(other, "Mended")
+        assert behind["elsewhere"] is True
+        ends = [
+            event["until"]
+            for room, _ in rooms
+            for event in await events(room, "Parked")
+            if event.get("shared") and event["until"] < told["until"] - 600
+        ]
+        assert behind["after"] >= APART
+        assert len(ends) == 3
+        assert min(later - sooner for sooner, later in pairwise(sorted(ends))) >= APART / 2, "not two at once"
+
+
+async def test_who_comes_due_while_another_project_tries_waits_for_how_that_goes(tmp_path: Path) -> None:
+    steps = f"wait file {tmp_path}/open\n{WORKS}"
+    async with life(tmp_path) as fleet:
+        works = habit(tmp_path, steps)
+        other = elsewhere(fleet, tmp_path / "other")
+        await fleet.up(project("lives", shares("first", instructions=works)))
+        await other.up(project("other", shares("far", instructions=works)))
+        await settled(fleet, "first")
+        await settled(other, "far")
+        await fleet.call("instruct", agent="first", text=meets(until="in 3s"))
+        await fleet.state_of("first", "parked")
+        await other.state_of("far", "parked")
+        await other.call("instruct", agent="far", text="Go on.")
+
+        async def tried() -> set[str]:
+            return {
+                name
+                for room, name in ((fleet, "first"), (other, "far"))
+                if (await room.tree())[name]["state"] != "parked"
+            }
+
+        (first,) = await eventually(tried)
+        mine, its = (other, "far") if first == "first" else (fleet, "first")
+        # Its end is moved, and shown, because one of them is tried already.
+        shown = await mine.until(lambda tree: (tree[its]["until"] or 0) > tree[its]["since"] + 20)
+        assert shown[its]["state"] == "parked"
+        assert await events(mine, "Unparked") == []
+        (tmp_path / "open").touch()
+        await settled(fleet, "first")
+        await settled(other, "far")
+
+
+async def test_one_failed_login_stops_the_wave_in_all_projects(tmp_path: Path) -> None:
+    refused = habit(tmp_path, 'start:\nlimit auth "Not logged in: run /login"\nexit 1')
+    async with life(tmp_path) as fleet:
+        other = elsewhere(fleet, tmp_path / "other")
+        names = [f"agent-{number}" for number in range(4)]
+        tables = "".join(shares(name, instructions=refused, restart="on-failure") for name in names)
+        async with trio.open_nursery() as nursery:
+            for room, name in ((fleet, "lives"), (other, "other")):
+                nursery.start_soon(room.up, project(name, tables))
+        started = 0
+        for room in (fleet, other):
+            tree = await room.until(lambda tree: all(tree[name]["state"] == "parked" for name in names))
+            for name in names:
+                is_parked(tree[name], "auth")
+            started += len(await events(room, "Started"))
+        assert started == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "text", "another"),
+    [
+        (
+            "claude",
+            ".claude.json",
+            '{"oauthAccount": {"x": 1, "accountUuid": "%s"}, "n": %d}',
+            {"CLAUDE_CONFIG_DIR": "c"},
+        ),
+        ("codex", ".codex/auth.json", '{"tokens":{"account_id":"%s","access_token":"%d"}}', {"CODEX_HOME": "c"}),
+        ("gemini", ".gemini/google_accounts.json", '{"active":"%s","old":[%d]}', {"GEMINI_CLI_HOME": "c"}),
+        ("opencode", ".local/share/opencode/auth.json", '{"a":{"key":"%s","n":%d}}', {"XDG_DATA_HOME": "c"}),
+        ("pi", ".pi/agent/auth.json", '{"anthropic":{"key":"%s","n":%d}}', {"PI_CODING_AGENT_DIR": "c"}),
+    ],
+)
+def test_two_accounts_in_one_home_are_two_logins_of_one_place(
+    tmp_path: Path, kind: str, file: str, text: str, another: dict[str, str]
+) -> None:
+    key, where = load(tmp_path), tmp_path / "home" / file
+    where.parent.mkdir(parents=True)
+
+    def told(**more: str) -> str:
+        return fingerprint(key, KINDS[kind], {"HOME": str(tmp_path / "home"), **more})
+
+    nobody = told()
+    found = []
+    for account, noise in (("anna", 1), ("anna", 22), ("ben", 3)):
+        where.write_text(text % (account, noise))
+        found.append(told())
+    anna, again, ben = found
+    assert anna == again, "what else stands there, such as a token that was renewed, is nothing"
+    assert len({nobody, anna, ben}) == 3
+    assert {place(each) for each in (anna, ben)} == {nobody}
+    assert "anna" not in anna
+    assert place(told(**another)) != nobody, "another home of its own is another place"
+    where.unlink()
+    os.mkfifo(where)
+    assert told() == nobody, "what is no file is not waited for"
+
+
+def test_a_program_with_several_providers_has_a_login_for_each(tmp_path: Path) -> None:
+    key, home = load(tmp_path), {"HOME": "/h"}
+    for kind in (KINDS["pi"], KINDS["opencode"]):
+        told = {model: fingerprint(key, kind, home, model) for model in ("a/big", "a/small", "b/big", "")}
+        assert told["a/big"] == told["a/small"]
+        assert len({*map(place, told.values())}) == 3
+    assert fingerprint(key, KINDS["claude"], home, "a/x") == fingerprint(key, KINDS["claude"], home)
 
 
 def test_a_login_is_told_by_what_the_kind_names_and_by_the_key_of_this_machine(tmp_path: Path) -> None:

@@ -6,7 +6,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -62,6 +65,29 @@ async def test_a_program_that_exits_at_its_limit_starts_again_when_that_ends_and
         assert started["at"] < shown["until"] <= over["at"] <= again["at"]
         assert await events(fleet, "BackedOff") == []
         assert [event["status"] for event in await events(fleet, "TaskEnded")] == ["done"]
+
+
+@pytest.mark.parametrize("named", ["", " (Asia/Tokyo)"])
+async def test_an_exit_that_says_until_a_time_of_day_parks_until_then_in_its_zone_and_is_no_restart(
+    tmp_path: Path, named: str
+) -> None:
+    # Neither zone ever sets its clock.
+    zone = ZoneInfo(named.strip(" ()") or "Asia/Kolkata")
+    end = datetime.fromtimestamp(time.time() + 7200, zone).replace(second=0, microsecond=0)
+    says = f"limit until {end:%H:%M}{named}"
+    async with life(tmp_path) as fleet:
+        await fleet.up(project(agent("kid", restart="on-failure", env={"TZ": "Asia/Kolkata"})))
+        await settled(fleet, "kid")
+        await fleet.call("instruct", agent="kid", text=f'script:\nlimit quota "{says}"\nexit 1')
+        shown = await fleet.state_of("kid", "parked")
+        assert shown["until"] == end.timestamp()
+        assert says in shown["limit"]["text"]
+        assert (shown["run"], shown["crashes"], shown["tasks"]["done"]) == (1, 0, 0)
+        await eventually(lambda: recorded(fleet, "Exited"))
+        shown = (await fleet.tree())["kid"]
+        assert (shown["state"], shown["until"], shown["run"]) == ("parked", end.timestamp(), 1)
+        assert await events(fleet, "BackedOff") == []
+        assert "parked until " in await fleet.ctl("tree")
 
 
 #: Meets a limit with the first text it is given, and leaves; keeps no conversation.

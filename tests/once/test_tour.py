@@ -15,6 +15,8 @@ from tests.house import below, eventually
 from tests.model_server import ModelServer
 from tests.once.clis import Cli, away, billed, counted, facts, fleet_of
 
+#: As the person configured the model for opencode.
+WINDOW = 100_000
 BASH = 'grant = { tools = ["bash"] }\n'
 
 
@@ -47,7 +49,11 @@ async def test_tasks_are_processes_of_one_conversation_and_the_books_are_the_bil
         assert (await away(fleet))["run"] == 0
         assert await fleet.ctl("instruct", "lead", "[[say:It is green.]]", "--wait") == "It is green.\n"
         assert "You are lead (id a1), " in server.asked[0]
-        await away(fleet, tasks=1)
+        lead = await away(fleet, tasks=1)
+        assert lead["context_tokens"] == server.bill[-1].tokens
+        if cli.name == "opencode":  # gemini says nothing of its window, and no table knows this model
+            assert (lead["context_window"], lead["context_window_from"]) == (WINDOW, "program")
+            assert lead["context_percent"] == round(100 * server.bill[-1].tokens / WINDOW, 2)
         await eventually(lambda: not below(fleet.process.pid), what="it stands by without a process")
         said = await fleet.json("instruct", "lead", "[[bash:echo ran > made]]", "--wait")
         assert (said["status"], said["text"]) == ("done", "It has run.")

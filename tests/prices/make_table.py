@@ -52,23 +52,32 @@ def table(date: str) -> dict[str, Any]:
     """The whole file."""
     day = datetime.fromisoformat(date).replace(tzinfo=UTC)
     models: dict[str, dict[str, list[int]]] = {}
+    windows: dict[str, dict[str, int]] = {}
     for provider in get_snapshot().providers:
         if provider.id in PROVIDERS:
             for model in provider.models:
                 found = rates(model, day)
                 if found is not None:
                     models.setdefault(provider.id, {}).update(dict.fromkeys(names(model), found))
-    return {"source": f"genai-prices {version('genai-prices')}", "date": date, "models": models}
+                if model.context_window:
+                    windows.setdefault(provider.id, {}).update(dict.fromkeys(names(model), model.context_window))
+    source = f"genai-prices {version('genai-prices')}"
+    return {"source": source, "date": date, "models": models, "windows": windows}
 
 
 def text(made: dict[str, Any]) -> str:
     """A line a name, so that another release is read as a difference."""
-    providers = []
-    for provider, known in sorted(made["models"].items()):
-        lines = ",\n".join(f"  {json.dumps(name)}: {rates}" for name, rates in sorted(known.items()))
-        providers.append(f" {json.dumps(provider)}: {{\n{lines}\n }}")
     head = "".join(f"{json.dumps(key)}: {json.dumps(made[key])},\n" for key in ("source", "date"))
-    return "{" + head + '"models": {\n' + ",\n".join(providers) + "\n}}\n"
+    return "{" + head + ",\n".join(part(key, made[key]) for key in ("models", "windows")) + "}\n"
+
+
+def part(name: str, made: dict[str, dict[str, Any]]) -> str:
+    """What is known of each provider's models."""
+    providers = []
+    for provider, known in sorted(made.items()):
+        lines = ",\n".join(f"  {json.dumps(model)}: {value}" for model, value in sorted(known.items()))
+        providers.append(f" {json.dumps(provider)}: {{\n{lines}\n }}")
+    return f'"{name}": {{\n' + ",\n".join(providers) + "\n}"
 
 
 if __name__ == "__main__":

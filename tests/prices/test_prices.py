@@ -11,6 +11,7 @@ from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import Usage as Theirs
 
 from supervisor.core.ledger import NANO, Report, Usage
+from supervisor.kinds.table import KINDS
 from supervisor.runtime import pricing
 from tests.prices import make_table
 
@@ -64,7 +65,7 @@ def test_a_model_that_is_not_known_has_no_price(model: str) -> None:
 
 
 def test_a_cost_that_the_program_says_wins() -> None:
-    price = pricing.estimator("lines", lambda: "gpt-5")
+    price = pricing.estimator(KINDS["lines"], lambda: "gpt-5")
     guessed = price(Report("call", SPENT))
     assert guessed.usage.cost == guessed.usage.estimated > 0
     assert guessed.prices == pricing.source()
@@ -74,18 +75,18 @@ def test_a_cost_that_the_program_says_wins() -> None:
     assert price(later) == later, "who speaks of costs says what is free as well"
 
 
-@pytest.mark.parametrize("protocol", sorted(pricing.TELL))
+@pytest.mark.parametrize("protocol", sorted(name for name, kind in KINDS.items() if "cost" in kind.tells))
 def test_a_program_that_tells_costs_is_believed(protocol: str) -> None:
     report = Report("call", SPENT, model="gpt-5")
-    assert pricing.estimator(protocol, lambda: "gpt-5")(report) == report
+    assert pricing.estimator(KINDS[protocol], lambda: "gpt-5")(report) == report
 
 
 def test_a_total_costs_what_its_calls_do() -> None:
-    price = pricing.estimator("codex", lambda: "gpt-5")
+    price = pricing.estimator(KINDS["codex"], lambda: "gpt-5")
     calls = [price(Report("call", SPENT)).usage for _ in range(3)]
     assert price(Report("total", SPENT + SPENT + SPENT)).usage.cost == sum(each.cost for each in calls)
 
 
 def test_what_was_reported_without_tokens_is_not_priced() -> None:
     report = Report("call", Usage(), context=12.0, model="gpt-5")
-    assert pricing.estimator("codex", lambda: "gpt-5")(report) == report
+    assert pricing.estimator(KINDS["codex"], lambda: "gpt-5")(report) == report

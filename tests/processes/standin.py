@@ -1,6 +1,7 @@
 """A daemon for the warden to keep: it stands in for the real one, and behaves or misbehaves as its arguments say.
 
-`run([room, way, …])` appends its pid to ROOM/starts, and under ROOM tells what happens to it."""
+`run([room, way, …])` appends its pid to ROOM/starts, and under ROOM tells what happens to it. `spent N` serves
+once, and leaves with N at each later start."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from supervisor.runtime import signals
 from supervisor.warden import READY, claim
 
 
@@ -21,7 +23,9 @@ def run(argv: list[str]) -> int:
     _note(room, "starts", os.getpid())
     if "leave" in ways:
         return int(ways[ways.index("leave") + 1])
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    if "spent" in ways and len(numbers(room, "starts")) > 1:
+        return int(ways[ways.index("spent") + 1])
+    for number in signals.heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: _note(room, "signals", number))
     if "tree" in ways:
         victims = str(Path(__file__).with_name("victims.py"))

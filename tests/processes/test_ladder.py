@@ -109,7 +109,9 @@ async def test_what_comes_up_after_the_sigterm_gets_one_of_its_own(stage: Stage)
     await stage.line(leader)
     with trio.fail_after(PATIENCE):
         killed, _ = await end(leader, stage.cell(), polite=None, until=far())
-    assert [one.how for one in killed] == ["TERM"]
+    # Named only if its leader had ended by then; without a SIGTERM it would have lasted until far().
+    assert {one.how for one in killed} <= {"TERM"}
+    assert not stage.cell().living()
     assert await leader.wait() == 0
 
 

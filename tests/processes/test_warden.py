@@ -29,15 +29,17 @@ class Kept:
         self.room = room
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self, *ways: str) -> subprocess.Popen[str]:
-        """Start it in a session of its own."""
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", COMMAND, str(self.room), *ways],
-            cwd=ROOT,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+    def start(self, *ways: str, after: str = "", log: str = "") -> subprocess.Popen[str]:
+        """Start it in a session of its own; `after` is what a careless parent did to its signals, `log` its stderr."""
+        careless = f"import os, signal, sys\n{after}\nos.execv(sys.executable, sys.argv[1:])"
+        with Path(log or os.devnull).open("w") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", careless, sys.executable, "-c", COMMAND, str(self.room), *ways],
+                cwd=ROOT,
+                stderr=file if log else subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
         return self.process
 
     def starts(self, many: int) -> int:
@@ -144,6 +146,65 @@ def test_a_daemon_that_was_ready_is_started_more_often_than_that(kept: Kept) -> 
         os.kill(kept.starts(many), signal.SIGKILL)
     kept.starts(7)
     assert warden.poll() is None
+
+
+def test_a_daemon_that_its_disk_failed_is_tried_for_as_long_as_it_takes(kept: Kept) -> None:
+    kept.start("spent", "74")
+    os.kill(kept.starts(1), signal.SIGKILL)
+    eventually_sync(lambda: len(numbers(kept.room, "starts")) > 6, within=20, what="more than five starts in vain")
+
+
+def test_a_daemon_that_cannot_start_for_another_reason_is_given_up_though_one_was_ready(kept: Kept) -> None:
+    kept.start("spent", "1")
+    os.kill(kept.starts(1), signal.SIGKILL)
+    assert kept.ended()[0] == 1
+    assert len(numbers(kept.room, "starts")) == 6
+
+
+def test_a_log_that_takes_nothing_ends_no_warden(kept: Kept) -> None:
+    warden = kept.start(log="/dev/full")
+    os.kill(kept.starts(1), signal.SIGKILL)
+    kept.starts(2)
+    assert warden.poll() is None
+
+
+#: What a Python program that was started in the usual way blocks and ignores.
+USUAL = (set[int](), {signal.SIGPIPE, signal.SIGXFSZ})
+IGNORE = "signal.signal(signal.{0}, signal.SIG_IGN)\n"
+BLOCK = "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n"
+
+
+def settings(pid: int) -> tuple[set[int], set[int]]:
+    """The signals that a process blocks, and those that it ignores."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    masks = {name: int(value, 16) for name, _, value in (line.partition(":") for line in lines) if name[:3] == "Sig"
+             and name != "SigQ"}  # fmt: skip
+    blocked, ignored = ({n for n in range(1, 65) if masks[name] >> n - 1 & 1} for name in ("SigBlk", "SigIgn"))
+    return blocked, ignored
+
+
+def test_signals_that_a_careless_parent_blocked_or_ignored_are_as_they_are_for_anyone(kept: Kept) -> None:
+    careless = "".join(IGNORE.format(name) for name in ("SIGCHLD", "SIGTERM", "SIGUSR1", "SIGALRM", "SIGRTMIN"))
+    warden = kept.start("tree", after=careless + BLOCK)
+    daemon = kept.starts(1)
+    agent = numbers(kept.room, "tree")[0]
+    assert settings(agent) == USUAL
+    os.kill(daemon, signal.SIGKILL)  # a warden with SIGCHLD ignored would never hear of it
+    kept.starts(2)
+    warden.terminate()
+    assert kept.ended()[0] == 5
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])
+def test_what_was_set_aside_on_purpose_stays_so_for_the_service_and_not_for_agents(kept: Kept, name: str) -> None:
+    warden = kept.start("tree", after=IGNORE.format(name))
+    daemon = kept.starts(1)
+    assert settings(numbers(kept.room, "tree")[0]) == USUAL
+    for pid in (warden.pid, daemon):
+        os.kill(pid, getattr(signal, name))
+    warden.terminate()  # it comes last, and is the only one that is heard
+    assert kept.ended()[0] == 5
+    assert numbers(kept.room, "signals") == [signal.SIGTERM]
 
 
 def test_a_warden_that_waits_to_start_again_leaves_when_told(kept: Kept) -> None:

@@ -180,6 +180,8 @@ async def test_what_a_person_stopped_stays_stopped_and_what_was_ending_has_ended
         await fleet.up(project(*tables, agent("below", under="branch", task=deaf, stop_grace="50s")))
         for name in ("stopped", "ending", "branch", "below"):
             await fleet.state_of(name, "working")
+        # Each has begun: it has left its process. What it had not begun with would wait for its next run.
+        await eventually(lambda: len(pids(fleet)) == 9)
         async with trio.open_nursery() as nursery:
             for verb, name in (("stop", "stopped"), ("stop", "ending"), ("disband", "branch")):
                 nursery.start_soon(_unanswered, fleet, verb, name)

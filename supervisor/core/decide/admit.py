@@ -25,17 +25,18 @@ def room(project: Project, holder: Node, field: str, asked: int) -> None:
         raise short(project, holder, field, asked)
 
 
-def short(project: Project, holder: Node, field: str, asked: int) -> RefusedError:
-    """The refusal that names every number of an account."""
+def short(project: Project, holder: Node, field: str, asked: int, ahead: int = 0) -> RefusedError:
+    """The refusal that names every number of an account; what those ask for who wait before is as good as reserved."""
     account = holder.accounts[field]
+    others = f", and {amount(field, ahead)} wait to be taken by forks before this one" if ahead else ""
     return refuse(
         "budget",
-        f"{holder.name} has {amount(field, account.free)} {field} left, {amount(field, asked)} were asked for",
+        f"{holder.name} has {amount(field, account.free)} {field} left, {amount(field, asked)} were asked for{others}",
         field=field,
         asked=number(field, asked),
         held=number(field, account.held),
         used=number(field, account.spent),
-        reserved=number(field, account.reserved),
+        reserved=number(field, account.reserved + ahead),
         ask=project.giver(holder),
         holder=holder.name,
     )
@@ -72,15 +73,6 @@ def wall_held(project: Project, node: Node) -> float | None:
     return min(walls) if walls else None
 
 
-def _number_of_children(project: Project, parent: Node) -> None:
-    held, present = parent.grant.children, parent.here
-    if held is not None and present >= held:
-        raise refuse(
-            "bound", f"{parent.name} may have {held} children and has {present}",
-            field="children", asked=1, held=held, used=present, ask=project.giver(parent), holder=parent.name,
-        )  # fmt: skip
-
-
 def _one_below(project: Project, parent: Node) -> None:
     if depth_left(project, parent) == 0:
         raise refuse(
@@ -105,7 +97,8 @@ def _bounds(project: Project, parent: Node, grant: Grant) -> None:
 
 
 def new(project: Project, parent: Node | None, spec: Spec, grant: Grant) -> None:
-    """Refuse a new child under `parent` (None: a main, whose grant is the person's to give)."""
+    """Refuse a new child under `parent` (None: a main, whose grant is the person's to give), whatever room there is
+    for it (`room`)."""
     sane(grant)
     tasks(spec.max_tasks)
     if parent is None:
@@ -127,13 +120,12 @@ def new(project: Project, parent: Node | None, spec: Spec, grant: Grant) -> None
     rights.check(project, parent, grant)
     _own_model(spec, grant, giver)
     _some_model(project, parent, spec, grant)
-    _number_of_children(project, parent)
     _one_below(project, parent)
     _bounds(project, parent, grant)
-    for field, asked in (budgets.named(grant) | {"descendants": grant.descendants or 0}).items():
+    for field, asked in budgets.named(grant).items():
         holder = project.holder(parent, field)
-        if holder is not None:
-            room(project, holder, field, asked + (field == "descendants"))
+        if holder is not None and field != "descendants":
+            room(project, holder, field, asked)
 
 
 def _own_model(spec: Spec, grant: Grant, ask: str) -> None:

@@ -6,9 +6,9 @@ from attrs import evolve
 
 from supervisor.core import models, names
 from supervisor.core.authority import Agent, Principal
-from supervisor.core.decide import admit, stand
+from supervisor.core.decide import admit, room, stand
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import Born, Fact, Queued
+from supervisor.core.facts import Born, Fact, OutOfLine, Queued
 from supervisor.core.grants import Grant
 from supervisor.core.nearest import meant
 from supervisor.core.refusals import refuse
@@ -21,13 +21,15 @@ DEEPEST = 64
 
 
 def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list[Fact]:
-    """One new agent under the caller, or under the agent the caller names; refused before anything is made."""
+    """One new agent under the caller, or under the agent the caller names; refused before anything is made. Where only
+    room is missing, one that is to wait for it waits in line; when it asks again, all else is looked at again too."""
     fleet = project.fleet
     if fleet is None or not project.wanted:
         raise refuse("down", "the project is not up: `supervisorctl up` accepts an agents.toml and runs it")
     parent = _parent(project, by, request)
     check_level(project, parent)
-    _limits(project, fleet, moment.stamp.forks)
+    if not request.place:  # one that waits was counted when it first asked
+        _rate(fleet, moment.stamp.forks)
     spec, grant = _wanted(project, fleet, parent, request)
     if not any(kind.name == spec.kind for kind in fleet.kinds):
         known = sorted(kind.name for kind in fleet.kinds)
@@ -35,8 +37,25 @@ def fork(project: Project, by: Principal, request: Fork, moment: Moment) -> list
         raise refuse("unknown", words, field="kind", asked=spec.kind)
     admit.new(project, parent, spec, grant)
     name = check_name(project, request.name) if request.name else f"SubAgent-{project.unnamed + 1:02d}"
+    _still_in_line(project, request.place)
+    seats = room.seats(grant.descendants)
+    if (no := room.full(project, parent, seats, request.place)) is not None:
+        if not request.queue:
+            raise no.refusal
+        return room.wait(project, (str(by), by.run if isinstance(by, Agent) else 0), parent, seats, request.place, no)
     born = Born(moment.agent(), name, parent.id if parent else None, spec, grant, by=str(by))
-    return birth(fleet, moment, born)
+    waited: list[Fact] = [OutOfLine(request.place, "born")] if request.place else []
+    return waited + birth(fleet, moment, born)
+
+
+def asked_for(project: Project, by: Principal, request: Fork) -> Spec:
+    """How the agent would be started that a fork asks for, were there room."""
+    return _wanted(project, project.fleet or Fleet(""), _parent(project, by, request), request)[0]
+
+
+def _still_in_line(project: Project, place: str) -> None:
+    if place and place not in project.line:
+        raise refuse("state", "this fork waits no longer: its place in line was given up", field="line", asked="fork")
 
 
 def birth(fleet: Fleet, moment: Moment, born: Born) -> list[Fact]:
@@ -69,13 +88,7 @@ def check_level(project: Project, parent: Node | None) -> None:
         )  # fmt: skip
 
 
-def _limits(project: Project, fleet: Fleet, recent: int) -> None:
-    """The project's other caps: the number of agents, and of forks per minute."""
-    if project.living >= fleet.agents_max:
-        raise refuse(
-            "agents", f"the project may have {fleet.agents_max} agents and has {project.living}",
-            field="agents", asked=1, held=fleet.agents_max, used=project.living, ask="operator",
-        )  # fmt: skip
+def _rate(fleet: Fleet, recent: int) -> None:
     if recent >= fleet.forks_per_minute:
         raise refuse(
             "rate", f"{recent} forks within the last minute; {fleet.forks_per_minute} are allowed",

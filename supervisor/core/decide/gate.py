@@ -8,7 +8,7 @@ from collections import deque
 from supervisor.core import authority, facts, names, requests
 from supervisor.core.apply import apply, late
 from supervisor.core.authority import Agent, Nobody, Principal
-from supervisor.core.decide import admit, fleet, fork, leave, outside, park, prompt, run, task
+from supervisor.core.decide import admit, children, ends, fleet, fork, leave, outside, park, prompt, room, run, task
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact
 from supervisor.core.grants import Grant
@@ -115,6 +115,7 @@ def _rename(project: Project, node: Node, name: str) -> list[Fact]:
 def take(project: Project, happened: list[Fact], moment: Moment) -> list[Fact]:
     """Apply facts and, to a fixed point, all that follows from them. Returns them in the order they were applied."""
     waiting, taken, freed = deque(happened), list[Fact](), False
+    touched: dict[str, None] = {}
     while waiting:
         fact = waiting.popleft()
         node = project.agents.get(getattr(fact, "agent", ""))
@@ -127,12 +128,25 @@ def take(project: Project, happened: list[Fact], moment: Moment) -> list[Fact]:
             apply(project, fact, moment.stamp.at)
             taken.append(fact)
             freed = freed or isinstance(fact, facts.Granted | facts.Left)
+            _touch(project, node, fact, touched)
             waiting.extendleft(reversed(_follow(project, fact, moment) if heard else []))
         if freed and not waiting:
             # Only now: what came back may have been meant for one that follows.
             waiting.extend(task.offer(project))
             freed = False
+        if touched and not waiting:
+            waiting.extend([fact for agent in touched for fact in task.end_of_wait(project, agent)])
+            touched.clear()
     return taken
+
+
+def _touch(project: Project, node: Node | None, fact: Fact, touched: dict[str, None]) -> None:
+    """Note whose wait for children this may end. What is said and spent ends none."""
+    if not project.awaiting or node is None or isinstance(fact, facts.Spent | facts.Spoke | facts.Read):
+        return
+    if isinstance(fact, facts.Warned):
+        touched.update(project.awaiting)
+    touched.update((agent, None) for agent in (node.id, node.parent or "") if agent in project.awaiting)
 
 
 def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
@@ -157,10 +171,14 @@ def _moot(project: Project, node: Node | None, fact: Fact) -> bool:
             return fact.credential not in project.tripped
         case facts.Handed():
             return node is None or task.hand(project, node) != [fact]
+        case facts.Awaiting():
+            return node is None or node.task is None or node.turn or not node.live or not children.waits(project, node)
         case facts.Queued():
             return node is None or node.state == "gone"
         case facts.TaskEnded():
             return node is None or node.task is None
+        case facts.OutOfLine():
+            return fact.place not in project.line
         case facts.Blocked():
             return node is not None and fact.prompt != "" and fact.prompt in node.prompts and not late(node, fact)
         case facts.Answered():
@@ -185,6 +203,8 @@ def _follow(project: Project, fact: Fact, moment: Moment) -> list[Fact]:
             return park.after_trip(project, fact, moment)
         case facts.Mended():
             return park.after_mending(project, fact, moment)
+        case facts.Downed():
+            return room.after_down(project, fact)
     node = project.agents.get(getattr(fact, "agent", ""))
     if node is None:
         return []
@@ -196,7 +216,7 @@ def _follow_work(project: Project, node: Node, fact: Fact, moment: Moment) -> li
     match fact:
         case facts.Ready():
             return [*outside.after_report(project, fact), *task.carry_on(project, node, moment)]
-        case facts.Queued():
+        case facts.Queued() | facts.Awaiting():
             return task.hand(project, node)
         case facts.Stood():
             return [*task.hand(project, node), *park.settle(project, node, moment)]
@@ -236,13 +256,14 @@ def _follow_life(project: Project, node: Node, fact: Fact, moment: Moment) -> li
     """What follows when its runs and its time end."""
     match fact:
         case facts.Leaving():
-            return [*task.let_go(node), *leave.after_leaving(project, fact, moment)]
+            gone = room.after_leaving(project, fact)
+            return [*gone, *ends.let_go(node), *leave.after_leaving(project, fact, moment)]
         case facts.Left():
             return leave.after_left(project, fact, moment)
         case facts.Exited() | facts.Unstarted():
-            return run.after_exit(project, fact, moment)
+            return [*room.after_run(project, fact), *run.after_exit(project, fact, moment)]
         case facts.Lost():
-            return run.after_loss(project, fact, moment)
+            return [*room.after_run(project, fact), *run.after_loss(project, fact, moment)]
         case facts.Due():
             parked = node.state == "parked"
             return park.after_wait(project, node, moment) if parked else run.after_backoff(project, fact)

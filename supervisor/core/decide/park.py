@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from supervisor.core.decide import stand
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Fact, Limit, Limited, Mended, Parked, Resumed, Tripped, Unparked, Unstarted
-from supervisor.core.parking import held
+from supervisor.core.parking import held, place
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project
 from supervisor.core.units import show_duration
@@ -80,25 +80,35 @@ def after_trip(project: Project, fact: Tripped, moment: Moment) -> list[Fact]:
     facts: list[Fact] = []
     for node in project.agents.values():
         idle = node.live and (not node.turn or node.park is not None)
-        if node.credential == fact.credential and idle and (node.until or 0.0) < fact.until:
-            facts += share(project, node, moment)
+        # Who waits for a login is whoever has logged in there by the time that it starts.
+        waits = node.park is not None and node.credential in project.tripped
+        has = place(node.credential) == place(fact.credential) if waits else node.credential == fact.credential
+        if has and idle and (node.until or 0.0) < fact.until:
+            facts += share(project, node, moment, fact.credential)
     return facts
 
 
-def share(project: Project, node: Node, moment: Moment, *, least: float = 0.0) -> list[Fact]:
-    """The agent waits for its login, at least so many seconds."""
-    trip = project.tripped[node.credential]
+def share(project: Project, node: Node, moment: Moment, login: str = "", *, least: float = 0.0) -> list[Fact]:
+    """The agent waits for its login, or for the one that it will have, at least so many seconds."""
+    trip = project.tripped[login or node.credential]
     end = round(max(trip.until, moment.stamp.at + least), 3)
     return _park(project, node, Parked(node.id, end, trip.sort, trip.text, shared=True), moment)
 
 
 def settle(project: Project, node: Node, moment: Moment) -> list[Fact]:
     """A turn is over, or a run has begun: who tried a login with success mends it, who has a stopped one is parked."""
-    if node.trying and node.parks == 0 and node.credential in project.tripped:
-        return [Mended(node.credential)]
+    if node.trying and node.parks == 0:
+        # Another account may have logged in where one is stopped: nobody there has that one any more.
+        return [Mended(login) for login in project.tripped if place(login) == place(node.credential)]
     if held(project, node) and node.live and not node.turn and node.park is None:
         return share(project, node, moment, least=PROBE)
     return []
+
+
+def waiting(project: Project, credential: str) -> int:
+    """How many come back one by one when this login is mended."""
+    parked = (node for node in project.agents.values() if node.credential == credential and node.park is not None)
+    return sum(node.park is not None and not node.park.named for node in parked)
 
 
 def after_mending(project: Project, fact: Mended, moment: Moment) -> list[Fact]:
@@ -107,7 +117,7 @@ def after_mending(project: Project, fact: Mended, moment: Moment) -> list[Fact]:
     facts: list[Fact] = []
     for node in project.agents.values():
         if node.credential == fact.credential and node.park is not None and not node.park.named:
-            end = round(moment.stamp.at + APART * (len(facts) + 1), 3)
+            end = round(moment.stamp.at + fact.after + APART * (len(facts) + 1), 3)
             if end < (node.until or 0.0):
                 facts.append(Parked(node.id, end, node.park.sort, node.park.text, shared=True))
     return facts
@@ -131,7 +141,7 @@ def wake(project: Project, node: Node) -> list[Fact]:
     if node.alive:
         return [Unparked(node.id, _where(node))]
     if project.once(node):
-        to: Resumed = "waiting" if node.asks else "standing"
+        to: Resumed = "waiting" if node.asks or node.awaits else "standing"
         return [Unparked(node.id, to), *([] if node.stands else [stand.again(project, node)])]
     return [stand.again(project, node, resume=node.rerun is not False)]
 
@@ -139,7 +149,7 @@ def wake(project: Project, node: Node) -> list[Fact]:
 def _where(node: Node) -> Resumed:
     if node.rerun is not None:
         return "starting"
-    if node.asks or node.prompts:
+    if node.asks or node.prompts or node.awaits:
         return "waiting"
     if not node.talk.ready:
         return "starting"

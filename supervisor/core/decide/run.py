@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from supervisor.core.decide import leave, park, stand, task
+from supervisor.core.decide import ends, leave, park, stand
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import Abandoned, BackedOff, Cause, Due, Exited, Fact, Lost, Opened, Parked, Unstarted
 from supervisor.core.state import Node, Project
@@ -25,14 +25,14 @@ def after_exit(project: Project, fact: Exited | Unstarted, moment: Moment) -> li
     """A run is over. One that was to end is followed by what was asked; one that ended by itself by its restart policy.
     While the daemon leaves every run is ended, and follows again when the next one opens the project."""
     node = project.agents[fact.agent]
-    return [*task.give_back(node), *_after(project, node, fact, moment)]
+    return [*ends.give_back(node), *_after(project, node, fact, moment)]
 
 
 def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Moment) -> list[Fact]:
     if project.closing:
-        return task.cut(node, wake=False)
+        return ends.cut(node, wake=False)
     if node.state == "stopping":
-        return [*task.cut(node), *leave.empty(project, node, moment)]
+        return [*ends.cut(node), *leave.empty(project, node, moment)]
     if not node.live:
         return []
     if node.state == "parked":
@@ -41,14 +41,14 @@ def _after(project: Project, node: Node, fact: Exited | Unstarted, moment: Momen
     if isinstance(fact, Unstarted) and fact.credential:
         return park.not_spawned(project, node, fact, moment)
     if node.rerun is not None:
-        return [*task.cut(node), stand.again(project, node, resume=node.rerun)]
+        return [*ends.cut(node), stand.again(project, node, resume=node.rerun)]
     exited = fact if isinstance(fact, Exited) else None
     if node.talk.once and exited is not None and served(node, exited):
-        return [*task.over(node, exited), stand.again(project, node)]
+        return [*ends.over(project, node, exited), stand.again(project, node)]
     if node.talk.once and exited is not None and node.cut and not node.talk.silent:
         # We ended it to cut its turn: what it had not begun with waits, and it has not failed.
-        return [*task.cut(node), stand.again(project, node)]
-    over = task.over(node, fact) if node.talk.once else task.cut(node, exited)
+        return [*ends.cut(node), stand.again(project, node)]
+    over = ends.over(project, node, fact) if node.talk.once else ends.cut(node, exited)
     limit = node.spec.max_tasks
     if over and limit is not None and node.tasks + 1 >= limit:
         return over  # its last task: what follows is decided there
@@ -129,7 +129,7 @@ def after_backoff(project: Project, fact: Due) -> list[Fact]:
 def after_loss(project: Project, fact: Lost, moment: Moment) -> list[Fact]:
     """A run died with its daemon: a leaving agent has now left, a wanted one starts again in its place."""
     node = project.agents[fact.agent]
-    return [*task.give_back(node), *task.cut(node, wake=False), *leave.empty(project, node, moment)]
+    return [*ends.give_back(node), *ends.cut(node, wake=False), *leave.empty(project, node, moment)]
 
 
 def after_opening(project: Project, moment: Moment, _fact: Opened) -> list[Fact]:

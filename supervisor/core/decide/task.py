@@ -5,23 +5,21 @@ from __future__ import annotations
 
 from supervisor.core import budgets, talk
 from supervisor.core.authority import Principal
+from supervisor.core.decide import children
 from supervisor.core.decide.leave import leave
 from supervisor.core.decide.moment import Moment
 from supervisor.core.facts import (
-    Exited,
     Fact,
     Handed,
     Input,
     Interrupted,
     Queued,
-    Returned,
     Said,
     Spent,
     Starting,
     TaskEnded,
     TurnEnded,
     TurnStarted,
-    Unstarted,
     Warned,
     Withdrawn,
 )
@@ -29,7 +27,7 @@ from supervisor.core.lifecycle import IDLE
 from supervisor.core.parking import held
 from supervisor.core.refusals import refuse
 from supervisor.core.state import Node, Project
-from supervisor.core.words import amount, called, digest, ended
+from supervisor.core.words import amount, called, digest, first_words
 
 #: The budgets that cut a running turn. The last allowed turn is not cut by having been counted.
 INTERRUPTING = ("tokens", "cost")
@@ -69,16 +67,17 @@ def hand(project: Project, node: Node) -> list[Fact]:
     a process is started for it first.
 
     While a task is under way only digests go. An agent that waits takes the next text that was given after it asked
-    as its answer, in the midst of its turn if that still runs; then digests wait for the turn's end."""
+    as its answer, in the midst of its turn if that still runs; then digests wait for the turn's end. One whose task
+    waits for its children has a turn when the last of them is done, with whatever there is to tell."""
     if project.closing or node.rerun is not None or node.state not in IDLE or _hears_nothing(node) or node.prompts:
         return []
     if _is_short(project, node):
         return []
     if node.stands and _goes_on(node):
         return [_starting(node)]
-    if not any(item.wake for item in node.inbox):
-        return []
-    if not node.turn and held(project, node):
+    if instead := children.superseded(node):
+        return instead
+    if not _wakes(project, node, node.inbox) or (not node.turn and held(project, node)):
         return []
     chosen: list[Input] = []
     answer = (node.asks and (node.task is not None or node.turn)) or _answers(node)
@@ -89,12 +88,19 @@ def hand(project: Project, node: Node) -> list[Fact]:
         elif room and not (answer and int(item.id[1:]) <= node.asked):
             chosen.append(item)
             room = not item.wake
-    if not any(item.wake for item in chosen):
+    if not _wakes(project, node, chosen):
         return []
     if node.stands:
         return [_starting(node)]
     texts = tuple(item.id for item in chosen)
     return [Handed(node.id, node.run, texts, turn=not node.turn, introduce=not node.introduced)]
+
+
+def _wakes(project: Project, node: Node, texts: list[Input]) -> bool:
+    """Whether one of these starts a turn: at the end of a wait for children, whatever there is to tell."""
+    if any(item.wake for item in texts):
+        return True
+    return node.awaits and any(item.sort == "digest" for item in texts) and not children.busy(project, node)
 
 
 def _hears_nothing(node: Node) -> bool:
@@ -125,15 +131,17 @@ def _is_short(project: Project, node: Node) -> bool:
 
 
 def after_turn(project: Project, fact: TurnEnded) -> list[Fact]:
-    """The turn that leaves nothing queued ends the task, unless the agent waits on someone. One that met a limit ends
-    no task, whatever became of it: only what the agent said does."""
+    """The turn that leaves nothing queued ends the task, unless the agent waits on someone, children with tasks of
+    their own among them. One that met a limit ends no task, whatever became of it: only what the agent said does."""
     node = project.agents[fact.agent]
     # What it asked in this turn is over with it; what waits goes on after the last of them.
     unasked: list[Fact] = [Withdrawn(node.id, node.run, name) for name in node.prompts]
     if node.task is None or ((node.asks or node.state == "parked") and not node.status):
         return unasked or hand(project, node)
+    if fact.outcome == "ok" and (waits := children.waits(project, node)):
+        return [*waits, *unasked]
     status = node.status or {"ok": "done", "error": "failed", "aborted": "interrupted"}[fact.outcome]
-    return [TaskEnded(node.id, status, node.summary or _first_words(fact.error or fact.text)), *unasked]
+    return [TaskEnded(node.id, status, node.summary or first_words(fact.error or fact.text)), *unasked]
 
 
 def after_said(project: Project, fact: Said) -> list[Fact]:
@@ -158,58 +166,6 @@ def after_task(project: Project, fact: TaskEnded, moment: Moment) -> list[Fact]:
     return facts + (leave(node, "gone", "tasks", "fleet") if last else hand(project, node))
 
 
-def over(node: Node, fact: Exited | Unstarted) -> list[Fact]:
-    """A run of a program that does one task and ends is over: what became of the task, where its turn had not ended. It
-    is done where the program told nothing of turns and ended well."""
-    if node.talk.turn != "runs" or node.task is None or node.task.id in _kept(node):
-        return []
-    if isinstance(fact, Unstarted):
-        return [TaskEnded(node.id, "failed", f"it could not be started: {fact.reason}")]
-    well = talk.served(node, fact)
-    if not well and node.spec.resume == "continue":
-        return []
-    if node.talk.silent:
-        return [TaskEnded(node.id, node.status or "failed", node.summary or node.reason)]
-    how, said = ended(fact), _first_words(talk.last(node))
-    if well and fact.code == 0 and node.asks and not node.status:
-        return []  # it asked, and the answer is another run's
-    if well and fact.code == 0:
-        return [TaskEnded(node.id, node.status or "done", node.summary or said)]
-    why = f"it {how}{'' if well else ' in the middle of its turn'}" + (f"; its last line: {said}" if said else "")
-    return [TaskEnded(node.id, node.status or "failed", node.summary or why)]
-
-
-def cut(node: Node, fact: Exited | None = None, *, wake: bool = True) -> list[Fact]:
-    """A run ended in the middle of a task: what became of it. `fact` is given where the program ended by itself; one
-    that was made to end has done its task only if it said so. With `wake` false the parent is not woken, because the
-    same befell it. `resume = "continue"` keeps a task for the next run, and so does not having been begun with."""
-    if node.task is None or node.task.id in _kept(node):
-        return []
-    if node.live and (node.limited or node.state == "parked"):
-        return []
-    if node.wanted != "gone" and node.spec.resume == "continue":
-        return []
-    if node.talk.silent:
-        return [TaskEnded(node.id, node.status or "failed", node.summary or node.reason, wake)]
-    if fact is None or fact.code != 0:
-        return [TaskEnded(node.id, node.status or "interrupted", node.summary, wake)]
-    return [TaskEnded(node.id, node.status or "done", node.summary or _first_words(node.last), wake)]
-
-
-def let_go(node: Node) -> list[Fact]:
-    """It leaves, and no run of it will: what a limit stopped is over."""
-    return cut(node) if node.limited and not node.alive else []
-
-
-def give_back(node: Node) -> list[Fact]:
-    """A run ended: what its program had not begun with waits for the next one."""
-    return [Returned(node.id, names)] if (names := _kept(node)) else []
-
-
-def _kept(node: Node) -> tuple[str, ...]:
-    return talk.unread(node) if node.wanted != "gone" else ()
-
-
 def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:
     """The program is back, and the task that was cut goes on, before any other: after a death of it with
     `resume = "continue"`, after a limit always. One that was told of its task in this conversation is not told it
@@ -219,7 +175,7 @@ def carry_on(project: Project, node: Node, moment: Moment) -> list[Fact]:
     if node.limited and node.introduced:
         text = (
             f"Your provider took no more for a while ({node.limited}) and does again. Go on with your task where you "
-            f"were: {_first_words(node.task.text)}"
+            f"were: {first_words(node.task.text)}"
         )
     elif node.limited:
         text = (
@@ -270,12 +226,13 @@ def after_warning(project: Project, fact: Warned, moment: Moment) -> list[Fact]:
     return facts
 
 
+def end_of_wait(project: Project, agent: str) -> list[Fact]:
+    """Something happened to an agent whose task waits for its children, or to one of these: what there is to tell it if
+    that was the last one, else the end of its task."""
+    node = project.agents.get(agent)
+    return (hand(project, node) or children.settled(project, node)) if node is not None and node.awaits else []
+
+
 def offer(project: Project) -> list[Fact]:
     """More is free than before, by a grant or by what came back: whoever waited for it goes on."""
     return [fact for agent in project.waiting for fact in hand(project, project.agents[agent])]
-
-
-def _first_words(text: str) -> str:
-    """Enough of a final text for a digest."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= 400 else flat[:399] + "…"

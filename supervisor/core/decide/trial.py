@@ -6,7 +6,7 @@ from __future__ import annotations
 from copy import copy
 
 from supervisor.core.apply import apply
-from supervisor.core.decide import admit, fork
+from supervisor.core.decide import admit, fork, room
 from supervisor.core.facts import Born, Fact, Granted
 from supervisor.core.refusals import refuse
 from supervisor.core.spec import Fleet
@@ -43,6 +43,7 @@ def _copied(project: Project) -> Project:
     made.agents, made.mains = _Copies(project.agents), [*project.mains]
     made.names, made.former, made.declares = {**project.names}, {**project.former}, {**project.declares}
     made.gone, made.waiting, made.tripped = {**project.gone}, {**project.waiting}, {**project.tripped}
+    made.awaiting = {**project.awaiting}
     return made
 
 
@@ -76,3 +77,6 @@ def _birth(made: Project, fact: Born) -> None:
     fork.check_name(made, fact.name)
     fork.check_level(made, parent)
     admit.new(made, parent, fact.spec, fact.grant)
+    # What a person declares waits for nobody.
+    if (no := room.below(made, parent, room.seats(fact.grant.descendants), None)) is not None:
+        raise no.refusal

@@ -14,6 +14,14 @@ def append(file: int, content: bytes) -> None:
         raise OSError(errno.ENOSPC, f"no room: {written} of {len(content)} bytes were written")
 
 
+def is_away(file: int, path: Path) -> bool:
+    """Whether this open file is no longer the one of this name: removed, moved, or another in its place."""
+    try:
+        return not os.path.samestat(os.fstat(file), os.stat(path))
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
+
+
 def write_file(path: Path, flag: int, content: bytes) -> None:
     """A file of its owner's with this content; `flag` says what becomes of what it held."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flag, 0o600)

@@ -18,7 +18,7 @@ from supervisor.core.state import Project
 from supervisor.runtime import points
 from supervisor.runtime.journal import chain, disk, rotation, segments
 from supervisor.runtime.journal.chain import Batch, Carry, Fault, Genesis, Link, seal_genesis
-from supervisor.runtime.journal.lock import TakenError, take
+from supervisor.runtime.journal.lock import TakenError, hold, take
 from supervisor.runtime.journal.segments import NAME, Files
 
 #: What was cut off as a torn tail is kept here: should it ever have been more than that, it is not lost.
@@ -62,7 +62,7 @@ class Journal:
         self.path = path
         self.seq = last.seq  #: the last record encoded
         self.fault: JournalError | None = None  #: why nothing is written any more
-        self.trouble = ""  #: what was wrong with a snapshot, or why a new segment is put off
+        self.trouble = self.lost = ""  #: why a new segment is put off or was needed; what someone took away
         self.segment = 1  #: the number of the segment that is written
         self._last = last  # on disk
         self._project = ""
@@ -155,29 +155,38 @@ class Journal:
         self._last = link
 
     def full(self) -> bool:
-        """Whether a new segment is to follow the next write; then `rotate` is given the state after that."""
-        return self._size + sum(map(len, self._owed)) >= self._due and self.fault is None
+        """Whether `rotate` is to follow the next write, with the state after it: this is large, or was taken away."""
+        full = self._size + sum(map(len, self._owed)) >= self._due
+        return self.fault is None and (full or disk.is_away(self._file, self.path))
 
     def rotate(self, state: Project, seq: int) -> None:
         """Begin another segment after record `seq`, the last one written, with this state. A disk that does not take it
-        only puts it off: the segment goes on, and `trouble` says why. Raises JournalError where nobody can say any more
-        which segment is on disk; what was durable is so still, and no later write succeeds."""
+        only puts it off, and `trouble` says why. Raises JournalError where nobody can say any more which segment is on
+        disk, or none is; what was durable is so still, and no later write succeeds."""
         if self.fault is not None:
             raise self.fault
         if self.durable != seq or state.id != self._project:
             raise ValueError(f"the state after record {seq} is no state after record {self.durable}")
+        away = disk.is_away(self._file, self.path)
         try:
+            if away:
+                disk.make_directory(self.path.parent)
+                self._lock = hold(self._lock, self.path.with_name(LOCK))
             fresh = rotation.rotate(self.path.parent, self.segment + 1, state, self._last)
         except rotation.UnsureError as error:
             self.fault = JournalError(f"{self.path}: {error}; durable up to record {seq}")
             raise self.fault from error
         except Exception as error:  # noqa: BLE001  # even a state that cannot be written is no reason to end
+            if away:
+                self.fault = JournalError(f"{self.path} was taken away, and cannot be begun anew: {error}")
+                raise self.fault from None
             self.trouble = f"no segment {self.segment + 1} yet: {error}"
             self._due = self._size + max(1, self._limit // 8)
             return
         os.close(self._file)
         self._file, self._size = fresh.file, fresh.size
         self._last, self.segment, self.trouble = fresh.link, self.segment + 1, ""
+        self.lost = f"{self.path} was taken away; its facts are lost, the state is whole" if away else self.lost
         # Never more work for snapshots than for facts, however large the state is.
         self._due = max(self._limit, fresh.snapshot)
 

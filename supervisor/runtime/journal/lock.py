@@ -9,6 +9,8 @@ import os
 import time
 from pathlib import Path
 
+from supervisor.runtime.journal import disk
+
 #: A free lock may seem taken for a moment, by someone who only looks or who has not yet written its pid.
 _LOOKS = 50
 _PAUSE = 0.01
@@ -42,6 +44,15 @@ def take(path: Path) -> int:
         return lock
     os.close(lock)
     raise TakenError(path, pid)
+
+
+def hold(lock: int, path: Path) -> int:
+    """A lock that is held already, taken anew where someone removed its file: that one holds nobody off any more."""
+    if not disk.is_away(lock, path):
+        return lock
+    fresh = take(path)
+    os.close(lock)
+    return fresh
 
 
 def is_taken(path: Path) -> bool:

@@ -45,7 +45,8 @@ def rotate(directory: Path, number: int, state: Project, after: Link) -> Fresh:
         file = os.open(fresh, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         disk.append(file, line)
         os.fsync(file)
-        _name(current, numbered(directory, number - 1))
+        with contextlib.suppress(FileNotFoundError):  # someone took it away: there is nothing to keep
+            _name(current, numbered(directory, number - 1))
         disk.sync_directory(directory)  # the old one has both its names on disk before it loses the first
         fresh.rename(current)
     except BaseException:
