@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.fleet import Fleet
 from tests.house import Seen, below, gone
 from tests.model_server import ModelServer
@@ -61,8 +59,9 @@ async def test_a_fork_out_of_pis_shell_is_counted_as_billed_and_bound_by_its_gra
         assert (refused["asked"], refused["held"], refused["used"]) == (300_000, 20_000, at_the_time)
         for model, agent in ((CHAT, "lead"), (MESSAGES, "tests")):
             last = [call for call in server.bill if call.model in model][-1]
-            full = pytest.approx(100 * last.tokens / WINDOW)
-            await fleet.until(lambda tree: tree[agent]["context_percent"] == full)  # noqa: B023  awaited at once
+            held = (last.tokens, WINDOW, round(100 * last.tokens / WINDOW, 2))
+            shown_as = ("context_tokens", "context_window", "context_percent")
+            await fleet.until(lambda tree: tuple(tree[agent][name] for name in shown_as) == held)  # noqa: B023  awaited at once
 
 
 async def test_disbanding_the_main_leaves_no_process_of_either_pi(tmp_path: Path, tier: str) -> None:
