@@ -19,8 +19,8 @@ import trio
 from supervisor.config import agents_toml
 from supervisor.core import facts
 from supervisor.core.authority import Agent, Principal
-from supervisor.core.refusals import Refusal
-from supervisor.doors import paths
+from supervisor.core.refusals import Refusal, RefusedError
+from supervisor.doors import calls, paths
 from supervisor.doors.accepting import Accepting
 from supervisor.doors.asks import Asks
 from supervisor.doors.control import serve
@@ -79,6 +79,7 @@ class Daemon:
         self._repaired = [facts.Repaired(cut)] if cut else []
         self.projects: Projects
         self._verbs: dict[str, Any] = {}
+        self._changing: frozenset[str] = frozenset()
 
     async def run(self) -> None:
         """Serve until told to stop. Raises JournalError when a disk fails."""
@@ -141,9 +142,9 @@ class Daemon:
     def _set_verbs(self) -> None:
         personal = agents_toml.personal_file(os.environ)
         asks = Asks(self.projects, self.stopping.set)
-        self._verbs = (
-            asks.table | Reads(self.projects, self._about, personal).table | Accepting(self.projects, personal).table
-        )
+        changing = asks.table | Accepting(self.projects, personal).table
+        self._verbs = changing | Reads(self.projects, self._about, personal).table
+        self._changing = frozenset(changing)
 
     def _service(self) -> Service:
         peers = Peers(
@@ -166,7 +167,23 @@ class Daemon:
         )
 
     async def _dispatch(self, call: Call) -> object:
-        return await self._verbs[call.verb](call)
+        """Whatever an answer rests on is on record, be it a no: that of an agent that is not there, or out of reach."""
+        try:
+            return await self._verbs[call.verb](call)
+        except calls.RecordedError:
+            raise
+        except RefusedError as no:
+            # Who only looks, or plans, asks for nothing.
+            if call.verb in self._changing and not call.params.get("plan"):
+                await self._desk_of(call).refuse(call.principal, call.verb, no.refusal).durable.wait()
+            raise
+
+    def _desk_of(self, call: Call) -> Desk:
+        """Of the project that a call is about, else the daemon's own."""
+        try:
+            return calls.find_room(self.projects, call.principal, call.params).desk
+        except RefusedError:
+            return self._desk
 
     def _foreign(self, owner: Principal, writer: Principal) -> None:
         self._record(owner, "connect", Refusal("nobody", f"{writer} wrote on a connection of {owner}; it was closed"))

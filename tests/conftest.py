@@ -33,6 +33,8 @@ settings.register_profile("house", deadline=None)  # a slow machine is no fault
 def pytest_configure(config: pytest.Config) -> None:
     adopt_orphans()
     settings.load_profile("house")
+    for name in ("COLUMNS", "LINES"):  # a terminal's size, which a worker has without a terminal
+        os.environ.pop(name, None)
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and (apart := move_apart(f"tests-{os.getpid()}-{worker}")) is not None:
         config.add_cleanup(lambda: move_back(apart))

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from attrs import Factory, define, evolve, frozen
 
-from supervisor.core.ledger import ZERO, Usage
+from supervisor.core.ledger import NUMBERS, ZERO, Usage
 
 #: A day and a model; or, once the agent is not known any more, a role and a model.
 Key = tuple[str, str]
@@ -105,14 +105,17 @@ class Books:
             page.days, page.rows = kept, {}
 
     def _folded(self, rows: Rows, role: str) -> tuple[Rows, Usage]:
-        """What is left of some rows, and what the others come to. At each day's beginning all agents' are looked at."""
-        days, kept = self.days, [row for row in rows if row[0] in self.days]
-        if len(kept) == len(rows):
+        """What is left of some rows, and what the others come to. At a day's beginning all agents' are looked at."""
+        days = self.days
+        old = tuple([row for row in rows if row[0] not in days])
+        if not old:
             return rows, ZERO
-        old = [row for row in rows if row[0] not in days]
         for day, model, usage in old:
             self._sum(day, (role, model), usage)
-        return tuple(kept), total(row[2] for row in old)
+        # Unless a clock was set back, the oldest stand first.
+        first = rows[: len(old)] == old
+        kept = rows[len(old) :] if first else tuple(row for row in rows if row[0] in days)
+        return kept, total(row[2] for row in old)
 
     def fold_past(self) -> None:
         """The same for agents out of view; one that nothing is left of is not known any more."""
@@ -164,5 +167,6 @@ def written(page: Page) -> Rows:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """All of them together."""
-    return sum(usages, ZERO)
+    """All of them together. Days are folded of all agents at once: one sum is made, not one for each that is added."""
+    columns = zip(*map(NUMBERS, usages), strict=True)
+    return Usage(*map(sum, columns))

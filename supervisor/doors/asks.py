@@ -11,7 +11,7 @@ from attrs import evolve
 
 from supervisor.core import facts, requests, view
 from supervisor.core.decide import fork
-from supervisor.core.refusals import Refusal, refuse
+from supervisor.core.refusals import Refusal
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
 from supervisor.doors import calls, line, wire
@@ -215,7 +215,8 @@ class Asks:
 
         await calls.within(params, f"the start of {node.name}", lambda: room.desk.until(node.id, over))
         if node.away or node.state == "stopping":
-            raise refuse("state", f"{node.name} did not come up: {_why(room, node)}", field="state", held=node.state)
+            why = Refusal("state", f"{node.name} did not come up: {_why(room, node)}", field="state", held=node.state)
+            raise calls.RecordedError(why)  # it was granted; what came of it is on record
 
 
 async def _present(room: Room, call: Call, request: requests.Fork) -> None:

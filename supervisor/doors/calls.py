@@ -23,6 +23,10 @@ Plain = dict[str, Any]
 T = TypeVar("T")
 
 
+class RecordedError(RefusedError):
+    """A refusal that is on record, or that tells of what is."""
+
+
 def grant_of(params: Mapping[str, Any]) -> Grant:
     """The grant that a call names."""
     may_fork = params.get("may_fork")
@@ -58,7 +62,7 @@ async def told(answer: Answer) -> Answer:
     """The answer once it is on disk, be it a refusal: that is raised."""
     await answer.durable.wait()
     if answer.refusal is not None:
-        raise RefusedError(answer.refusal)
+        raise RecordedError(answer.refusal)
     return answer
 
 

@@ -16,6 +16,9 @@ from supervisor.kinds.opencode_talk import OpencodeConversation
 PLUGIN = "opencode-fleet.js"
 #: opencode takes what stands in it over the person's own files, key by key; lists of plugins and instructions grow.
 CONTENT = "OPENCODE_CONFIG_CONTENT"
+#: opencode would install its plugin interface into the person's configuration, and wait for that: there is no switch
+#: for it, so it finds none to install. Our plugin takes these back before a tool or a server is started.
+NPM = (("npm_config_@opencode-ai:registry", "http://127.0.0.1:9/"), ("npm_config_fetch_retries", "0"))
 
 
 class Opencode:
@@ -46,8 +49,8 @@ class Opencode:
         if spec.instructions:
             content["instructions"] = [spec.instructions]
         granted = None if seat.tools is None else opencode_lines.granted(seat.tools)
-        plugin = opencode_plugin.text(granted, opencode_lines.hidden(granted or ()))
-        return Launch(tuple(argv), ((CONTENT, json.dumps(content)),), ((PLUGIN, plugin),))
+        plugin = opencode_plugin.text(granted, opencode_lines.hidden(granted or ()), tuple(name for name, _ in NPM))
+        return Launch(tuple(argv), ((CONTENT, json.dumps(content)), *NPM), ((PLUGIN, plugin),))
 
     def converse(self, seat: Seat) -> OpencodeConversation:
         return OpencodeConversation(seat)

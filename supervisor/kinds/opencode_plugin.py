@@ -9,6 +9,7 @@ _LISTEN = """\
 // Written by fleet-supervisor at each start. It tells the fleet what a task uses, and holds it to its grant of tools.
 const GRANT = %s
 const OWN = %s
+for (const name of %s) delete process.env[name]
 const granted = (tool) =>
   GRANT === null || GRANT.some((name) => (name.endsWith("*") ? tool.startsWith(name.slice(0, -1)) : tool === name))
 const told = (type, said) => {
@@ -55,7 +56,7 @@ export const Fleet = async () => ({
 """
 
 
-def text(granted: tuple[str, ...] | None, hidden: tuple[str, ...]) -> str:
+def text(granted: tuple[str, ...] | None, hidden: tuple[str, ...], ours: tuple[str, ...]) -> str:
     """The plugin, for a grant of these tools (None: whatever opencode has); `hidden` are the permissions of opencode's
-    own that a model need not see when they are not granted."""
-    return _LISTEN % (json.dumps(granted), json.dumps(hidden))
+    own that a model need not see when they are not granted, `ours` variables that are for opencode's start alone."""
+    return _LISTEN % (json.dumps(granted), json.dumps(hidden), json.dumps(ours))

@@ -115,6 +115,22 @@ async def test_a_fork_that_could_not_start_is_refused_and_nothing_is_made(
     assert [event["verb"] for event in events if event["fact"] == "Refused"] == ["fork"]
 
 
+async def test_what_is_refused_before_the_core_is_asked_is_on_record_as_well(stage: Stage) -> None:
+    await stage.fleet.up(project(kind("mine", "sleep", "1000")))
+    for verb in ("stop", "disband", "restart", "rename", "approve"):
+        more = {"name": "new"} if verb == "rename" else {}
+        with pytest.raises(RefusedError, match="nobody-here"):
+            await stage.fleet.call(verb, agent="nobody-here", **more)
+        events = (await stage.fleet.call("events", since=0))["events"]
+        told = [(event["verb"], event["by"], event["asked"]) for event in events if event["fact"] == "Refused"]
+        assert told[-1] == (verb, "operator", "nobody-here")
+    for verb, params in (("tree", {}), ("stop", {"plan": True})):
+        with pytest.raises(RefusedError):
+            await stage.fleet.call(verb, agent="nobody-here", **params)
+    events = (await stage.fleet.call("events", since=0))["events"]
+    assert sum(event["fact"] == "Refused" for event in events) == 5, "who looks, or plans, asks for nothing"
+
+
 async def test_a_pi_that_is_not_installed_is_refused_with_the_way_out(stage: Stage) -> None:
     await stage.fleet.up(project(), path="/nowhere")
     with pytest.raises(RefusedError, match=r"needs the program pi.*`supervisorctl up` in a shell that finds it"):

@@ -113,4 +113,4 @@ async def test_no_agent_answers_for_a_person(stage: Stage) -> None:
     # Its own turn is over, and what it asked with it; it waits for the child, whom nobody has answered.
     tree = await stage.fleet.until(lambda tree: tree["lead"]["waiting_on"].startswith("kid"))
     assert (tree["lead"]["state"], tree["lead"]["prompt"]) == ("waiting", None)
-    assert (await stage.fleet.tree())["kid"]["prompt"]["id"] == "p1"
+    assert tree["kid"]["prompt"]["id"] == "p1"

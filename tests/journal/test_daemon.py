@@ -147,7 +147,7 @@ async def test_a_fleet_on_a_full_disk_comes_back_by_itself_when_there_is_room(tm
             warden = subprocess.Popen([*DAEMON, "--tier", "warden"], stdout=out, stderr=out, start_new_session=True)
         try:
             fleet = Fleet(tmp_path, warden, "warden")
-            await eventually(fleet.socket.exists, PATIENCE)
+            await again(fleet)
             await fleet.up(toml(tmp_path))
             await fleet.state_of("lead", "standing")
             first = (await fleet.call("status"))["pid"]

@@ -98,7 +98,8 @@ def test_a_conversation_is_gone_on_with_by_its_name() -> None:
 
 
 def test_what_it_adds_to_the_persons_configuration_is_its_plugin_and_the_instructions() -> None:
-    ((name, content),) = OPENCODE.launch(KIND, seat(home="/a b/a7", spec=Spec(kind="opencode"))).env
+    (name, content), *npm = OPENCODE.launch(KIND, seat(home="/a b/a7", spec=Spec(kind="opencode"))).env
+    assert {each.partition(":")[0] for each, _ in npm} == {"npm_config_@opencode-ai", "npm_config_fetch_retries"}
     assert name == "OPENCODE_CONFIG_CONTENT"
     assert json.loads(content) == {"plugin": ["file:///a%20b/a7/opencode-fleet.js"]}
     told = OPENCODE.launch(KIND, seat(home="/h", spec=Spec(kind="opencode", instructions="/w/words.md")))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from supervisor.kinds.opencode import NPM
 from tests.house import below
 from tests.model_server import ModelServer
 from tests.once.clis import CLIS, Cli, away, billed, counted, fleet_of, home, opencode_file, write
@@ -77,6 +78,17 @@ async def test_the_persons_plugins_and_instructions_are_there_beside_ours(
         assert "The person is called Ada." in server.bodies[0]
         assert "You keep the minutes." in server.bodies[0]
         assert counted((await away(fleet, tasks=1))["own"]) == billed(server), "ours is, too"
+
+
+@pytest.mark.parametrize("cli", [OPENCODE], indirect=True, ids=["opencode"])
+async def test_nothing_is_installed_into_the_persons_configuration(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    async with fleet_of(tmp_path, cli.toml()) as fleet:
+        await fleet.ctl("instruct", "lead", "[[bash:env]]", "--wait")
+        assert {file.name for file in opencode_file().parent.iterdir()} <= {"opencode.json", ".gitignore"}
+        assert "HOME=" in server.results[-1][0]
+        assert not [name for name, _ in NPM if name in server.results[-1][0]], "its tools' npm is the person's"
 
 
 @pytest.mark.parametrize("cli", [OPENCODE], indirect=True, ids=["opencode"])
