@@ -110,5 +110,7 @@ async def test_no_agent_answers_for_a_person(stage: Stage) -> None:
     await stage.fleet.state_of("lead", "waiting")
     go.touch()
     await eventually(done.exists)
-    tree = await stage.fleet.until(lambda tree: tree["lead"]["prompt"] is None)
+    # Its own turn is over, and what it asked with it; it waits for the child, whom nobody has answered.
+    tree = await stage.fleet.until(lambda tree: tree["lead"]["waiting_on"].startswith("kid"))
+    assert (tree["lead"]["state"], tree["lead"]["prompt"]) == ("waiting", None)
     assert tree["kid"]["prompt"]["id"] == "p1"
