@@ -62,11 +62,8 @@ def test_it_is_one_process_that_is_started_with_model_and_session() -> None:
         "gemini", "--skip-trust", "-y", "-o", "stream-json", "-m", "gemini-2.5-pro", "--resume", "3bbee8c0",
         *NO_SERVERS,
     )  # fmt: skip
-    ((name, defaults),) = launch.files
-    assert launch.env == (("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", f"/{name}"))
-    assert json.loads(defaults) == {"general": {"sessionRetention": {"enabled": False}}}, (
-        "nothing moves the person's own"
-    )
+    assert launch.env == (("GEMINI_CLI_NO_RELAUNCH", "true"),), "nothing moves the person's own gemini"
+    assert launch.files == ()
     mine = KindSpec("mine", "gemini", ("npx", "gemini"), once=True)
     assert GEMINI.launch(mine, SEAT).argv[:6] == ("npx", "gemini", "--skip-trust", "-y", "-o", "stream-json")
 
@@ -94,7 +91,7 @@ def test_a_conversation_that_has_no_name_yet_is_a_new_one() -> None:
 )
 def test_a_grant_of_tools_denies_all_others(granted: tuple[str, ...], left: set[str]) -> None:
     launch = GEMINI.launch(KIND, seat(tools=granted, home="/home/a7"))
-    _, (name, text) = launch.files
+    ((name, text),) = launch.files
     assert launch.argv[-4:-2] == ("--admin-policy", f"/home/a7/{name}")
     assert launch.argv[-2:] == NO_SERVERS, "no server of the person's is started"
     own, others = tomllib.loads(text)["rule"]
@@ -106,7 +103,7 @@ def test_a_grant_of_tools_denies_all_others(granted: tuple[str, ...], left: set[
 def test_a_tool_of_a_server_is_left_by_its_name(name: str) -> None:
     launch = GEMINI.launch(KIND, seat(tools=("read", name, 'gemini:mcp_x"\ndecision'), home="/h"))
     assert launch.argv[-2:] == ("--allowed-mcp-server-names", "notes")
-    *_, allowed = tomllib.loads(launch.files[1][1])["rule"]
+    *_, allowed = tomllib.loads(launch.files[0][1])["rule"]
     assert (allowed["toolName"], allowed["decision"]) == (["mcp_notes_*"], "allow")
     assert allowed["priority"] > 900
 
