@@ -57,7 +57,7 @@ PROGRAMS: tuple[Program, ...] = (
         node=(20,),
         traps=(
             *(RELAUNCHES, "it prints nothing while it retries, for a minute and more"),
-            "it deletes conversations that were gone on with; general.sessionRetention.enabled = false in its settings helps",
+            "it deletes conversations, unless general.sessionRetention.enabled is false in its settings",
         ),
     ),
     Program(

@@ -131,10 +131,16 @@ def test_instructions_are_said_once_with_who_it_is() -> None:
     assert conversation.outgoing() == b"one"
 
 
-def test_it_tells_what_it_has_begun_with_and_its_sessions_name(handed: GeminiConversation) -> None:
+def test_it_tells_what_it_has_begun_with_and_its_sessions_name_once_there_is_one(handed: GeminiConversation) -> None:
+    assert read(handed, INIT, USER) == [Read("a7", 3, ("m1",)), TurnStarted("a7", 3)]
     ready = Ready("a7", 3, session="3bbee8c0-0000", model="gemini-2.5-flash", tells=True)
-    assert read(handed, INIT, USER) == [ready, Read("a7", 3, ("m1",)), TurnStarted("a7", 3)]
-    assert read(handed, INIT, USER) == [], "said once"
+    assert only(read(handed, INIT, word("Do"), word("ne."), CALL), Ready) == [ready], "said once"
+
+
+def test_a_conversation_whose_first_call_fails_is_not_kept(handed: GeminiConversation) -> None:
+    assert not only(read(handed, INIT, result("error", {}, error={"message": "429"})), Ready)
+    resumed = GEMINI.converse(seat(session="3bbee8c0-0000", resume=True))
+    assert only(read(resumed, INIT), Ready) == [Ready("a7", 3, "3bbee8c0-0000", "gemini-2.5-flash", tells=True)]
 
 
 def test_thoughts_and_cached_input_are_told_apart_by_difference(handed: GeminiConversation) -> None:
