@@ -29,8 +29,8 @@ async def forked(fleet: Fleet, at: Path) -> dict[str, dict[str, Any]]:
     """The lead has forked a child in its shell, and the child has tried to fork more than it holds."""
     (at / "brief").write_text(f"[[bash:{MORE}]]")
     said = await fleet.json("instruct", "lead", f"[[bash:{FORK}]]", "--wait")
-    assert (said["status"], said["text"]) == ("done", "It has run.")
-    # The child's end of its brief is a digest to the lead, which is a turn of the lead's.
+    # The child's end of its brief is a digest to the lead, which is a turn of the lead's and ends its own task.
+    assert (said["status"], said["text"]) == ("done", "Very well.")
     await fleet.until(lambda tree: tree["lead"]["own"]["turns"] == 2 and tree["tests"]["tasks"]["done"] == 1)
     return await settled(fleet, "lead", "tests")
 

@@ -25,7 +25,12 @@ def run(argv: list[str]) -> int:
         return int(ways[ways.index("leave") + 1])
     if "spent" in ways and len(numbers(room, "starts")) > 1:
         return int(ways[ways.index("spent") + 1])
-    for number in signals.heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    # A signal that comes before it is waited for is not lost.
+    told, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes)
+    heard = signals.heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in heard:
         signal.signal(number, lambda number, _frame: _note(room, "signals", number))
     if "tree" in ways:
         victims = str(Path(__file__).with_name("victims.py"))
@@ -40,8 +45,8 @@ def run(argv: list[str]) -> int:
         post.ready()
     _note(room, "ready", os.getpid())
     while True:
-        signal.pause()
-        if "stubborn" not in ways and numbers(room, "signals")[-1] != signal.SIGHUP:
+        came = os.read(told, 1)[0]
+        if "stubborn" not in ways and came in heard and came != signal.SIGHUP:
             return 5
 
 
