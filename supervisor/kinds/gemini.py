@@ -3,8 +3,6 @@ the person's own gemini: login, settings, skills, extensions and GEMINI.md are w
 
 from __future__ import annotations
 
-import json
-
 from supervisor.core.spec import KindSpec
 from supervisor.kinds import gemini_lines
 from supervisor.kinds.gemini_record import GeminiRecord
@@ -13,10 +11,6 @@ from supervisor.kinds.kind import Account, Launch, Reader, Reopening, Seat
 
 #: The rules of a grant's tools, in the agent's home.
 POLICY = "gemini-tools.toml"
-#: What holds where no setting of the person's says otherwise. Each gemini that starts would delete conversations of its
-#: directory that it takes for empty, and takes one for that which another gemini goes on with in that moment.
-DEFAULTS = "gemini-defaults.json"
-_KEEP = json.dumps({"general": {"sessionRetention": {"enabled": False}}})
 
 
 class Gemini:
@@ -42,14 +36,13 @@ class Gemini:
         argv = [*(kind.command or ("gemini",)), "--skip-trust", "-y", "-o", "stream-json"]
         argv += ["-m", seat.spec.model] if seat.spec.model else []
         argv += ["--resume", seat.session] if seat.resume and seat.session else []
-        files = [(DEFAULTS, _KEEP)]
+        files: tuple[tuple[str, str], ...] = ()
         if seat.tools is not None:
-            files.append((POLICY, gemini_lines.policy(seat.tools)))
+            files = ((POLICY, gemini_lines.policy(seat.tools)),)
             argv += ["--admin-policy", f"{seat.home}/{POLICY}"]
         argv += ["--allowed-mcp-server-names", ",".join(gemini_lines.servers(seat.tools))]
         # Otherwise gemini is two processes, and the first one keeps signals to itself.
-        env = (("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", f"{seat.home}/{DEFAULTS}"))
-        return Launch(tuple(argv), env, tuple(files))
+        return Launch(tuple(argv), (("GEMINI_CLI_NO_RELAUNCH", "true"),), files)
 
     def converse(self, seat: Seat) -> GeminiConversation:
         return GeminiConversation(seat)

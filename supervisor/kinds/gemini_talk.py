@@ -28,6 +28,8 @@ class GeminiConversation(OnceConversation):
         #: model calls that began, and of those the ones that were answered
         self._calls = self._answered = 0
         self._looped = False
+        #: the names of a conversation that gemini has not kept yet
+        self._fresh = ("", "")
 
     def read(self, line: bytes) -> list[Fact]:
         try:
@@ -55,11 +57,15 @@ class GeminiConversation(OnceConversation):
     # --- what gemini says, a reader a type
 
     def _init(self, said: dict[str, object]) -> list[Fact]:
-        """stdin was read to its end before: it has begun."""
-        known = self._known(fields.words(said, "session_id"), fields.words(said, "model"))
+        """stdin was read to its end before: it has begun. It keeps no conversation whose first call fails."""
+        self._fresh = fields.words(said, "session_id"), fields.words(said, "model")
+        known = self._kept() if self._session else []
         if not self._turn:
             self._calls, self._answered = 1, 0
         return [*known, *self._begin()]
+
+    def _kept(self) -> list[Fact]:
+        return self._known(*self._fresh)
 
     def _message(self, said: dict[str, object]) -> list[Fact]:
         if fields.words(said, "role") != "assistant":
@@ -67,13 +73,14 @@ class GeminiConversation(OnceConversation):
         self._answered = self._calls
         content = fields.words(said, "content")
         self._text = fields.clip(self._text + content) if said.get("delta") is True else content
-        return self._spoke(self._text)
+        return [*self._kept(), *self._spoke(self._text)]
 
     def _tool_use(self, said: dict[str, object]) -> list[Fact]:
         self._answered = self._calls
         self._tools.add(fields.words(said, "tool_id"))
         self._text = ""
-        return self._spoke(gemini_lines.shown(fields.words(said, "tool_name"), said.get("parameters")))
+        shown = gemini_lines.shown(fields.words(said, "tool_name"), said.get("parameters"))
+        return [*self._kept(), *self._spoke(shown)]
 
     def _tool_result(self, said: dict[str, object]) -> list[Fact]:
         """When the last of them is back, the model is asked again."""
@@ -93,7 +100,7 @@ class GeminiConversation(OnceConversation):
 
     def _result(self, said: dict[str, object]) -> list[Fact]:
         stats = fields.member(said, "stats")
-        name = f"{self._session}:{fields.words(said, 'timestamp')}"
+        name = f"{self._fresh[0]}:{fields.words(said, 'timestamp')}"
         lost, self._looped = int(self._looped), False
         self._answered -= lost
         spent = self._spent(gemini_lines.reports(stats, name, self._answered), lost)

@@ -55,7 +55,10 @@ PROGRAMS: tuple[Program, ...] = (
         ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
         login="gemini, and in it /auth",
         node=(20,),
-        traps=(RELAUNCHES, "it prints nothing while it retries, for a minute and more"),
+        traps=(
+            *(RELAUNCHES, "it prints nothing while it retries, for a minute and more"),
+            "it deletes conversations, unless general.sessionRetention.enabled is false in its settings",
+        ),
     ),
     Program(
         "opencode", "1.18.33", "opencode-ai", ("XDG_DATA_HOME", "~/.local/share"), ("opencode/auth.json",),

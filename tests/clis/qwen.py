@@ -12,7 +12,12 @@ from tests.clis.tour import Cli
 def _configure(home: Path, url: str) -> dict[str, str]:
     place = home / ".qwen"
     place.mkdir()
-    settings = {"security": {"auth": {"selectedType": "openai"}}, "general": {"enableAutoUpdate": False}}
+    settings: dict[str, object] = {
+        "security": {"auth": {"selectedType": "openai"}},
+        "general": {"enableAutoUpdate": False},
+    }
+    # Where the place of its statistics cannot be reached it waits for that before it leaves.
+    settings |= {"privacy": {"usageStatisticsEnabled": False}}
     (place / "settings.json").write_text(json.dumps(settings))
     return {"OPENAI_API_KEY": "no-secret", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "chat-model"}
 

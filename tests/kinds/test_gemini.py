@@ -62,11 +62,8 @@ def test_it_is_one_process_that_is_started_with_model_and_session() -> None:
         "gemini", "--skip-trust", "-y", "-o", "stream-json", "-m", "gemini-2.5-pro", "--resume", "3bbee8c0",
         *NO_SERVERS,
     )  # fmt: skip
-    ((name, defaults),) = launch.files
-    assert launch.env == (("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", f"/{name}"))
-    assert json.loads(defaults) == {"general": {"sessionRetention": {"enabled": False}}}, (
-        "nothing moves the person's own"
-    )
+    assert launch.env == (("GEMINI_CLI_NO_RELAUNCH", "true"),), "nothing moves the person's own gemini"
+    assert launch.files == ()
     mine = KindSpec("mine", "gemini", ("npx", "gemini"), once=True)
     assert GEMINI.launch(mine, SEAT).argv[:6] == ("npx", "gemini", "--skip-trust", "-y", "-o", "stream-json")
 
@@ -94,7 +91,7 @@ def test_a_conversation_that_has_no_name_yet_is_a_new_one() -> None:
 )
 def test_a_grant_of_tools_denies_all_others(granted: tuple[str, ...], left: set[str]) -> None:
     launch = GEMINI.launch(KIND, seat(tools=granted, home="/home/a7"))
-    _, (name, text) = launch.files
+    ((name, text),) = launch.files
     assert launch.argv[-4:-2] == ("--admin-policy", f"/home/a7/{name}")
     assert launch.argv[-2:] == NO_SERVERS, "no server of the person's is started"
     own, others = tomllib.loads(text)["rule"]
@@ -106,7 +103,7 @@ def test_a_grant_of_tools_denies_all_others(granted: tuple[str, ...], left: set[
 def test_a_tool_of_a_server_is_left_by_its_name(name: str) -> None:
     launch = GEMINI.launch(KIND, seat(tools=("read", name, 'gemini:mcp_x"\ndecision'), home="/h"))
     assert launch.argv[-2:] == ("--allowed-mcp-server-names", "notes")
-    *_, allowed = tomllib.loads(launch.files[1][1])["rule"]
+    *_, allowed = tomllib.loads(launch.files[0][1])["rule"]
     assert (allowed["toolName"], allowed["decision"]) == (["mcp_notes_*"], "allow")
     assert allowed["priority"] > 900
 
@@ -134,10 +131,16 @@ def test_instructions_are_said_once_with_who_it_is() -> None:
     assert conversation.outgoing() == b"one"
 
 
-def test_it_tells_what_it_has_begun_with_and_its_sessions_name(handed: GeminiConversation) -> None:
+def test_it_tells_what_it_has_begun_with_and_its_sessions_name_once_there_is_one(handed: GeminiConversation) -> None:
+    assert read(handed, INIT, USER) == [Read("a7", 3, ("m1",)), TurnStarted("a7", 3)]
     ready = Ready("a7", 3, session="3bbee8c0-0000", model="gemini-2.5-flash", tells=True)
-    assert read(handed, INIT, USER) == [ready, Read("a7", 3, ("m1",)), TurnStarted("a7", 3)]
-    assert read(handed, INIT, USER) == [], "said once"
+    assert only(read(handed, INIT, word("Do"), word("ne."), CALL), Ready) == [ready], "said once"
+
+
+def test_a_conversation_whose_first_call_fails_is_not_kept(handed: GeminiConversation) -> None:
+    assert not only(read(handed, INIT, result("error", {}, error={"message": "429"})), Ready)
+    resumed = GEMINI.converse(seat(session="3bbee8c0-0000", resume=True))
+    assert only(read(resumed, INIT), Ready) == [Ready("a7", 3, "3bbee8c0-0000", "gemini-2.5-flash", tells=True)]
 
 
 def test_thoughts_and_cached_input_are_told_apart_by_difference(handed: GeminiConversation) -> None:

@@ -62,7 +62,9 @@ def opencode_file() -> Path:
 
 
 def _gemini(url: str) -> dict[str, str]:
-    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"enableAutoUpdate": False}}
+    # Without the second it would delete conversations that are gone on with, as its page tells.
+    general = {"enableAutoUpdate": False, "sessionRetention": {"enabled": False}}
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": general}
     write(home() / ".gemini" / "settings.json", settings | {"privacy": {"usageStatisticsEnabled": False}})
     (home() / "tmp").mkdir()  # it leaves files there
     return {"GEMINI_API_KEY": "no-secret", "GOOGLE_GEMINI_BASE_URL": url, "TMPDIR": str(home() / "tmp")}

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from supervisor.kinds.opencode import NPM
-from tests.house import below
+from tests.house import below, eventually
 from tests.model_server import ModelServer
-from tests.once.clis import CLIS, Cli, away, billed, counted, fleet_of, home, opencode_file, write
+from tests.once.clis import CLIS, Cli, away, billed, counted, facts, fleet_of, home, opencode_file, write
 
 GEMINI, OPENCODE = CLIS
 
@@ -96,6 +96,43 @@ async def test_that_the_provider_is_asked_again_is_shown(cli: Cli, server: Model
     async with fleet_of(tmp_path, cli.toml()) as fleet:
         await fleet.ctl("instruct", "lead", "[[err:429,1]]")
         await fleet.until(lambda tree: tree["lead"]["last"].startswith("retry 1: "))
+        lead = await away(fleet, tasks=1)
+        assert (lead["status"], lead["crashes"]) == ("done", 0)
+        assert counted(lead["own"]) == billed(server)
+
+
+@pytest.mark.parametrize("cli", [OPENCODE], indirect=True, ids=["opencode"])
+async def test_a_provider_that_is_asked_for_ever_is_shown_and_a_stop_is_no_crash(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    async with fleet_of(tmp_path, cli.toml()) as fleet:
+        await fleet.ctl("instruct", "lead", "[[err:429]]")
+        tree = await fleet.until(lambda tree: tree["lead"]["last"].startswith("retry 2: "))
+        assert (tree["lead"]["state"], tree["lead"]["crashes"]) == ("working", 0)
+        await fleet.json("stop", "lead")
+        assert not below(fleet.process.pid)
+        await fleet.json("start", "lead")
+        assert await fleet.ctl("instruct", "lead", "[[say:Back.]]", "--wait") == "Back.\n"
+        lead = await away(fleet)
+        assert lead["crashes"] == 0
+        assert counted(lead["own"]) == billed(server), "a call that was refused costs nothing"
+
+
+@pytest.mark.parametrize("cli", [GEMINI], indirect=True, ids=["gemini"])
+async def test_a_provider_that_takes_no_more_parks_it_without_a_process(
+    cli: Cli, server: ModelServer, tmp_path: Path
+) -> None:
+    settings = home() / ".gemini" / "settings.json"
+    general = json.loads(settings.read_text())["general"]
+    add(settings, {"general": general | {"maxAttempts": 1}})  # by itself gemini tries ten times, for minutes
+    async with fleet_of(tmp_path, cli.toml()) as fleet:
+        await fleet.ctl("instruct", "lead", "[[err:429,1]]")
+        (limited,) = await facts(fleet, "Limited")
+        assert limited["sort"] == "rate"
+        tree = await fleet.until(lambda tree: tree["lead"]["state"] == "parked" and tree["lead"]["pid"] is None)
+        assert (tree["lead"]["crashes"], tree["lead"]["tasks"]["done"]) == (0, 0), "it counts as nothing"
+        await eventually(lambda: not below(fleet.process.pid))
+        await fleet.ctl("start", "lead")
         lead = await away(fleet, tasks=1)
         assert (lead["status"], lead["crashes"]) == ("done", 0)
         assert counted(lead["own"]) == billed(server)
