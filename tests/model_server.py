@@ -62,6 +62,8 @@ class ModelServer:
     #: each request, whole, as JSON
     bodies: list[str] = field(factory=list)
     url: str = ""
+    #: what a failure says of when to ask again (seconds); 0: nothing
+    retry_after: int = 0
     _failed: Counter[str] = field(factory=Counter)
     _released: set[str] = field(factory=set)
     _changed: threading.Condition = field(factory=threading.Condition)
@@ -215,6 +217,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _fail(self, code: int, body: dict[str, Any]) -> None:
         data = json.dumps(body).encode()
         self.send_response(code)
+        if self.server_of_test.retry_after:
+            self.send_header("retry-after", str(self.server_of_test.retry_after))
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(data)))
         self.send_header("connection", "close")

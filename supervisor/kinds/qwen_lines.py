@@ -28,8 +28,10 @@ ALWAYS = (
 )  # fmt: skip
 _TO_SERVERS = frozenset({"tool_call", "tool_search"})
 _OWN_TOOL = re.compile(r"(?:qwen:)?(mcp__[A-Za-z0-9_.-]+(?:\*)?)|qwen:([a-z][a-z0-9_]*)")
-#: How qwen says that a model call failed; such a text is no answer.
-FAILED = re.compile(r"\[API Error:\s*(?:(\d{3})\b)?")
+#: How qwen says that a model call failed; such a text is no answer. Behind the bracket of a 429 it gives advice of its
+#: own, which speaks of quotas whatever the provider said.
+FAILED = re.compile(r"\[API Error:\s*(?:(\d{3})\b)?|Quota exhausted: |Qwen OAuth (?:quota exceeded|free tier)")
+_ADVICE = re.compile(r"(?<=\])\n.*\Z", re.DOTALL)
 _STATUSES: dict[int, Limit] = {401: "auth", 402: "quota", 403: "auth", 429: "rate", 529: "overload"}
 _LOGIN = re.compile(
     r"no auth type|not authenticated|(?:invalid|incorrect) api key|api key.*(?:missing|not found)", re.IGNORECASE
@@ -49,7 +51,10 @@ def refused(error: str) -> Limit | None:
     """What sort of limit a failed turn met, None where it met none."""
     if _LOGIN.search(error):
         return "auth"
+    error = _ADVICE.sub("", error)
     found = FAILED.search(error)
+    if found is not None and found[0].startswith("Q"):  # it has looked at the provider's answer itself
+        return "quota"
     sort = _STATUSES.get(int(found[1])) if found is not None and found[1] else None
     return "quota" if sort == "rate" and _QUOTA.search(error) else sort
 

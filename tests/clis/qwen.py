@@ -17,7 +17,7 @@ def _configure(home: Path, url: str) -> dict[str, str]:
         "general": {"enableAutoUpdate": False},
     }
     # Where the place of its statistics cannot be reached it waits for that before it leaves.
-    settings |= {"privacy": {"usageStatisticsEnabled": False}}
+    settings |= {"model": {"generationConfig": {"maxRetries": 0}}, "privacy": {"usageStatisticsEnabled": False}}
     (place / "settings.json").write_text(json.dumps(settings))
     return {"OPENAI_API_KEY": "no-secret", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "chat-model"}
 
@@ -30,5 +30,5 @@ CLI = Cli(
     bash="run_shell_command",
     unsaid=frozenset({"reasoning", "calls"}),
     joins=False,
-    limits=((401, "auth"),),
+    limits=((401, "auth"), (429, "rate")),
 )

@@ -202,10 +202,11 @@ async def test_one_that_was_never_told_anything_is_started_again(cli: Cli, serve
 
 @pytest.mark.parametrize(("status", "sort"), [(401, "auth"), (429, "rate"), (529, "overload")])
 async def test_a_provider_that_takes_no_more_is_told_apart_from_a_fault(
-    cli: Cli, tmp_path: Path, status: int, sort: str
+    cli: Cli, server: ModelServer, tmp_path: Path, status: int, sort: str
 ) -> None:
     if (status, sort) not in cli.limits:
         pytest.skip(f"{cli.name} tries again for longer than a test can wait")
+    server.retry_after = 1
     async with fleet_of(tmp_path, cli.toml()) as fleet:
         await fleet.ctl("instruct", "lead", f"[[err:{status}]]")
         async with fleet.events(0) as events:
