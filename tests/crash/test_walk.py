@@ -16,8 +16,8 @@ from supervisor.runtime.points import POINTS
 
 SUBJECT = Subject("scripted", TASK, scripted, limit=LIMIT)
 #: At least so many moments are between asking and the end of what was asked; what is decided at once may share one.
-LEAST_ERRAND = {"fork": 40, "instruct": 40, "stop": 6, "restart": 4, "disband": 7, "recover": 5}
-LEAST = {"fork": 38, "instruct": 23, "stop": 13, "restart": 22, "disband": 20, "recover": 33, "park": 15, "wake": 15}
+LEAST_ERRAND = {"fork": 30, "instruct": 30, "stop": 6, "restart": 4, "disband": 7, "recover": 5}
+LEAST = {"fork": 30, "instruct": 18, "stop": 10, "restart": 18, "disband": 16, "recover": 26, "park": 15, "wake": 15}
 
 
 @pytest.mark.parametrize("verb", VERBS + LIMITS)

@@ -174,12 +174,16 @@ IGNORE = "signal.signal(signal.{0}, signal.SIG_IGN)\n"
 BLOCK = "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\n"
 
 
+PUBLIC = {*range(1, 65)} - {32, 33}
+
+
 def settings(pid: int) -> tuple[set[int], set[int]]:
-    """The signals that a process blocks, and those that it ignores."""
+    """The signals that a process blocks, and those that it ignores, but for the C library's own: these nobody can set,
+    and `make` hands them on ignored."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     masks = {name: int(value, 16) for name, _, value in (line.partition(":") for line in lines) if name[:3] == "Sig"
              and name != "SigQ"}  # fmt: skip
-    blocked, ignored = ({n for n in range(1, 65) if masks[name] >> n - 1 & 1} for name in ("SigBlk", "SigIgn"))
+    blocked, ignored = ({n for n in PUBLIC if masks[name] >> n - 1 & 1} for name in ("SigBlk", "SigIgn"))
     return blocked, ignored
 
 
