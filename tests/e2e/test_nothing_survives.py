@@ -25,6 +25,7 @@ sleep 1000
 #: The agents of each level of the branch that is ended: 200 in all.
 LEVELS = (1, 4, 15, 60, 120)
 GRACE = 3.0
+STILL = 0.5
 #: What every third of them is.
 DEAF = "trap '' TERM\necho on\nwhile :; do sleep 1000; done\n"
 
@@ -51,13 +52,16 @@ class Counted:
 
     @classmethod
     async def settled(cls, stage: Stage) -> Counted:
-        """As of when nothing comes or goes any more."""
+        """As of when nothing has come or gone for `STILL` seconds: a client that has hung up is gone a moment later."""
         seen: list[Counted] = []
+        since = trio.current_time()
 
-        async def again() -> bool:
-            await stage.fleet.call("status")
+        def again() -> bool:
+            nonlocal since
             seen.append(cls.of(stage))
-            return len(seen) >= 5 and all(each == seen[-1] for each in seen[-5:])
+            if seen[-1] != seen[len(seen) - 2]:
+                since = trio.current_time()
+            return trio.current_time() - since > STILL
 
         await eventually(again)
         return seen[-1]
