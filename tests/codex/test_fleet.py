@@ -93,6 +93,10 @@ def billed(server: ModelServer, name: str) -> dict[str, int]:
     return server.total(model)
 
 
+#: codex runs a command in a terminal, which hangs up when the command has ended: perhaps before `setsid` ran.
+ASIDE = "trap '' HUP; setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo on"
+
+
 async def test_a_claude_forks_a_codex_and_a_pi_with_budgets_and_they_are_disbanded_as_one(
     server: ModelServer, tmp_path: Path, tier: str
 ) -> None:
@@ -117,9 +121,7 @@ async def test_a_claude_forks_a_codex_and_a_pi_with_budgets_and_they_are_disband
             assert (held["held"], held["spent"], held["over"]) == (tokens, spent, 0)
         assert tree["lead"]["grant"]["tokens"]["reserved"] == sum(tokens for _, _, tokens in CHILDREN.values())
 
-        await fleet.ctl(
-            "instruct", "coder", "[[bash:setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo on]]", "--wait"
-        )
+        await fleet.ctl("instruct", "coder", f"[[bash:{ASIDE}]]", "--wait")
         await eventually(lambda: any(seen.argv == "sleep 1000" for seen in below(fleet.process.pid)))
         living = below(fleet.process.pid)
         ended = (await fleet.json("disband", "lead"))["ended"]

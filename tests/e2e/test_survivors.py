@@ -44,7 +44,7 @@ async def test_a_killed_agent_takes_its_branch_with_it_and_no_one_else(stage: St
 async def test_a_job_left_in_the_background_by_an_agent_that_exits_0_ends_and_is_named(stage: Stage) -> None:
     toml = stage.sh("leaving", LEAVES)
     await stage.fleet.up(project(toml))
-    agent = await stage.fork("leaving")
+    agent = (await stage.fleet.call("fork", kind="leaving"))["agent"]  # it may be gone before it is seen to be ready
     tree = await stage.fleet.until(lambda tree: gone(tree) == 1)
     (left,) = await stage.said(agent["id"], "left")
     exit_record = tree[agent["id"]]["exit"]
