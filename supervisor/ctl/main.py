@@ -64,9 +64,9 @@ def _open_streams() -> None:
     while fd <= 2:
         fd = os.dup(fd)
     os.close(fd)
-    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115  for as long as we are
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  it stays open for as long as we are
 
 
 def _silence(stream: TextIO) -> None:

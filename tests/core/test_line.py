@@ -24,9 +24,9 @@ def crowded(children: int = 1, **settings: Any) -> Play:
     return play
 
 
-def line_up(play: Play, by: Principal = OPERATOR, **asked: object) -> Fork:
+def line_up(play: Play, by: Principal = OPERATOR, **asked: Any) -> Fork:
     """A fork under `lead` that waits; the request with which it asks again."""
-    request = Fork(**{"kind": "lines", "parent": "lead", "queue": True, **asked})  # type: ignore[arg-type]  # fields of Fork
+    request = evolve(Fork(kind="lines", parent="lead", queue=True), **asked)
     (waits,) = play.facts(request, by)
     assert isinstance(waits, facts.LinedUp)
     return evolve(request, place=waits.place)

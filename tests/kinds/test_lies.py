@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -59,6 +60,11 @@ def written(value: Any, lie: str) -> bytes:
     return json.dumps(value, separators=(",", ":")).replace('"\\u0000lie"', lie).encode()
 
 
+def reached(left: Iterator[int], chosen: int) -> bool:
+    """Whether this is the one."""
+    return next(left, None) == chosen
+
+
 def one_each(line: bytes, lie: str) -> Iterator[bytes]:
     """The line with one number replaced, for each of the first that it has."""
     try:
@@ -67,7 +73,7 @@ def one_each(line: bytes, lie: str) -> Iterator[bytes]:
         return
     for chosen in range(24):
         left = iter(range(chosen + 1))
-        told = lied(said, lie, lambda left=left, chosen=chosen: next(left, None) == chosen)  # type: ignore[misc]  # a lambda in a loop
+        told = lied(said, lie, partial(reached, left, chosen))
         if next(left, None) is not None:
             return
         yield written(told, lie)

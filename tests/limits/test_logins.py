@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -17,6 +19,11 @@ from tests.fleet import Fleet
 from tests.house import eventually
 from tests.limits.fleets import OWN, WORKS, elsewhere, is_parked, meets, project, shares, texts
 from tests.recovery.lives import agent, alone, events, habit, kill, life, settled
+
+
+def each_did_one(names: tuple[str, ...], tree: dict[str, dict[str, Any]]) -> bool:
+    """Whether each of them has done one task."""
+    return all(tree[name]["tasks"]["done"] == 1 for name in names)
 
 
 async def two_projects(fleet: Fleet, tmp_path: Path) -> Fleet:
@@ -191,7 +198,7 @@ async def test_two_projects_try_a_stopped_login_once_and_come_back_one_by_one(tm
         assert told["elsewhere"] is True
         (tmp_path / "open").touch()
         for room, names in rooms:
-            await room.until(lambda tree, names=names: all(tree[name]["tasks"]["done"] == 1 for name in names))  # type: ignore[misc]  # a lambda in a loop
+            await room.until(partial(each_did_one, names))
         (mended,) = await events(fleet, "Mended")
         assert not mended.get("elsewhere")
         (behind,) = await events(other, "Mended")

@@ -4,6 +4,7 @@ with all that it started."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,12 @@ def refusals(server: ModelServer) -> list[dict[str, Any]]:
     """What the agents' shells were refused, as their models were told it."""
     told = [result for results in server.results for result in results if '"refused"' in result]
     return [json.JSONDecoder().raw_decode(text[text.index("{") :])[0]["refused"] for text in told]
+
+
+def fills(agent: str, tokens: int, tree: dict[str, dict[str, Any]]) -> bool:
+    """Whether its window is shown to hold so many tokens."""
+    shown = [tree[agent][f"context_{name}"] for name in ("tokens", "window", "percent")]
+    return shown == [tokens, WINDOW, round(100 * tokens / WINDOW, 2)]
 
 
 async def forked(fleet: Fleet, at: Path) -> dict[str, dict[str, Any]]:
@@ -59,9 +66,7 @@ async def test_a_fork_out_of_pis_shell_is_counted_as_billed_and_bound_by_its_gra
         assert (refused["asked"], refused["held"], refused["used"]) == (300_000, 20_000, at_the_time)
         for model, agent in ((CHAT, "lead"), (MESSAGES, "tests")):
             last = [call for call in server.bill if call.model in model][-1]
-            held = (last.tokens, WINDOW, round(100 * last.tokens / WINDOW, 2))
-            shown_as = ("context_tokens", "context_window", "context_percent")
-            await fleet.until(lambda tree: tuple(tree[agent][name] for name in shown_as) == held)  # noqa: B023  awaited at once
+            await fleet.until(partial(fills, agent, last.tokens))
 
 
 async def test_disbanding_the_main_leaves_no_process_of_either_pi(tmp_path: Path, tier: str) -> None:
