@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,16 @@ async def connect(path: Path) -> trio.SocketStream:
         raise
 
 
+@contextmanager
+def hung_up() -> Iterator[None]:
+    """A daemon that ends has read what was sent to it or has not: a closed connection, or a reset one. Both are an
+    EOFError."""
+    try:
+        yield
+    except trio.BrokenResourceError as error:
+        raise EOFError("the daemon hung up") from error
+
+
 class Fleet:
     """One daemon. `at` holds its agents.toml; XDG directories are those of the test's place."""
 
@@ -56,17 +66,19 @@ class Fleet:
     # --- the wire
 
     async def call(self, method: str, **params: Any) -> Any:
-        """One request on a connection of its own. Raises RefusedError."""
+        """One request on a connection of its own. Raises RefusedError; EOFError where the daemon ends before it has
+        answered; OSError where there is none."""
         stream = await connect(self.socket)
-        async with stream:
-            request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"cwd": str(self.at), **params}}
-            await stream.send_all(json.dumps(request).encode() + b"\n")
-            data = b""
-            while not data.endswith(b"\n"):
-                chunk = await stream.receive_some(1 << 16)
-                if not chunk:
-                    raise EOFError(f"the daemon closed the connection after {data!r}")
-                data += chunk
+        with hung_up():
+            async with stream:
+                request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"cwd": str(self.at), **params}}
+                await stream.send_all(json.dumps(request).encode() + b"\n")
+                data = b""
+                while not data.endswith(b"\n"):
+                    chunk = await stream.receive_some(1 << 16)
+                    if not chunk:
+                        raise EOFError(f"the daemon closed the connection after {data!r}")
+                    data += chunk
         answer = json.loads(data)
         if "error" in answer:
             raise RefusedError(answer["error"])
@@ -133,13 +145,14 @@ def _walk(agents: list[dict[str, Any]], parent: str | None) -> Iterator[tuple[di
 
 async def _notifications(stream: trio.SocketStream) -> AsyncGenerator[dict[str, Any]]:
     rest = b""
-    async for chunk in stream:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            message = json.loads(line)
-            if "error" in message:
-                raise RefusedError(message["error"])
-            yield message.get("params", {})
+    with hung_up():
+        async for chunk in stream:
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                message = json.loads(line)
+                if "error" in message:
+                    raise RefusedError(message["error"])
+                yield message.get("params", {})
 
 
 @asynccontextmanager

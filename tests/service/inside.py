@@ -183,7 +183,7 @@ class Service(Fleet):
         while True:
             try:
                 answer: dict[str, Any] = await self.call("status")
-            except (OSError, EOFError, trio.BrokenResourceError):
+            except (OSError, EOFError):
                 await trio.sleep(STEP)
             else:
                 return answer

@@ -22,7 +22,7 @@ PAUSE = 0.05
 CROWD = 6
 UP = ("standing", "working", "waiting")
 #: How a call ends when the daemon does.
-CUT = (OSError, EOFError, trio.BrokenResourceError, trio.ClosedResourceError)
+CUT = (OSError, EOFError)
 
 TREE = """
 [limits]
