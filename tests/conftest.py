@@ -7,11 +7,14 @@ import shutil
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import settings
 
 from tests.house import Inventory, adopt_orphans, move_apart, move_back
+from tests.model_server import ModelServer
+from tests.processes.stage import cgroups_missing
 from tests.systemd import user_manager
 from tests.unprivileged import unprivileged
 
@@ -38,6 +41,18 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and (apart := move_apart(f"tests-{os.getpid()}-{worker}")) is not None:
         config.add_cleanup(lambda: move_back(apart))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """pytest-trio raises the skip of an async test anew, without its reason: what was raised first has it."""
+    try:
+        return (yield)
+    except pytest.skip.Exception as bare:
+        first: BaseException | None = bare.__context__
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first if isinstance(first, pytest.skip.Exception) else bare from None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -83,3 +98,20 @@ def tmp_path(place: Path) -> Path:
     room = place / "room"
     room.mkdir()
     return room
+
+
+@pytest.fixture(scope="package", params=["cgroup", "warden"])
+def tier(request: pytest.FixtureRequest) -> Literal["cgroup", "warden"]:
+    """Each tier there is; every promise holds in both."""
+    if request.param == "warden":
+        return "warden"
+    if why := cgroups_missing():
+        pytest.skip(f"no cgroup tier here: {why}")
+    return "cgroup"
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    """What every model of the person's agent CLIs is answered by."""
+    with ModelServer() as running:
+        yield running

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from tests.house import below, eventually, gone
 from tests.model_server import BILLED, ModelServer
 from tests.npm import agent_cli
 from tests.pi import person
-from tests.processes.stage import cgroups_missing
 
 TOML = """
 [project]
@@ -29,13 +27,6 @@ grant = { tools = ["bash", "read"], tokens = 1_000_000, descendants = 4, depth =
 """
 #: Who is forked, with which model and how many tokens.
 CHILDREN = {"coder": ("codex", MODEL, 60_000), "tests": ("pi", person.CHAT, 40_000)}
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    """What every model is answered by."""
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -52,14 +43,6 @@ def programs(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     (home() / "tmp").rmdir()  # both make one
     for name, value in (given | codex.CLI.configure(home(), server.url)).items():
         monkeypatch.setenv(name, value)
-
-
-@pytest.fixture(params=["cgroup", "warden"])
-def tier(request: pytest.FixtureRequest) -> str:
-    """Each tier there is."""
-    if request.param == "cgroup" and (why := cgroups_missing()):
-        pytest.skip(f"no cgroup tier here: {why}")
-    return str(request.param)
 
 
 @pytest.mark.parametrize(("tools", "reaches"), [('"bash"', True), ('"read"', False)])

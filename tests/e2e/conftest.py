@@ -16,18 +16,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.stage import PATIENCE, Stage, cgroups_missing
+from tests.e2e.stage import PATIENCE, Stage
 from tests.fleet import DAEMON, Fleet, RefusedError, running
 from tests.house import below
-
-
-@pytest.fixture(scope="package", params=["cgroup", "warden"])
-def tier(request: pytest.FixtureRequest) -> str:
-    """Each tier there is; every promise holds in both."""
-    if request.param == "cgroup" and (why := cgroups_missing()):
-        pytest.skip(f"no cgroup tier here: {why}")
-    return str(request.param)
-
 
 _SHARED: list[Shared] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,12 +22,6 @@ from tests.model_server import BILLED, ModelServer
 from tests.npm import agent_cli
 
 MCP = Path(__file__).parent.parent / "codex" / "notes_server.py"
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,12 +22,6 @@ from tests.model_server import BILLED, ModelServer
 from tests.npm import agent_cli
 
 CHAT, MESSAGES = "local/chat-model", "local-messages/messages-model"
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture

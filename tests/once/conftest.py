@@ -3,21 +3,11 @@ HOME."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.model_server import ModelServer
 from tests.npm import agent_cli
 from tests.once.clis import CLIS, Cli
-from tests.processes.stage import cgroups_missing
-
-
-@pytest.fixture
-def server() -> Iterator[ModelServer]:
-    """What every model is answered by."""
-    with ModelServer() as running:
-        yield running
 
 
 @pytest.fixture(params=CLIS, ids=lambda each: each.name)
@@ -30,11 +20,3 @@ def cli(request: pytest.FixtureRequest, server: ModelServer, monkeypatch: pytest
     for name, value in one.configure(server.url).items():
         monkeypatch.setenv(name, value)
     return one
-
-
-@pytest.fixture(params=["cgroup", "warden"])
-def tier(request: pytest.FixtureRequest) -> str:
-    """Each tier there is."""
-    if request.param == "cgroup" and (why := cgroups_missing()):
-        pytest.skip(f"no cgroup tier here: {why}")
-    return str(request.param)

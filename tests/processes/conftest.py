@@ -13,16 +13,7 @@ import trio
 from supervisor.runtime.containment.cell import Containment
 from supervisor.runtime.containment.contain import contain
 from supervisor.runtime.containment.reaper import reap
-from tests.processes.stage import Stage, cgroups_missing
-
-
-@pytest.fixture(params=["cgroup", "warden"])
-def tier(request: pytest.FixtureRequest) -> Literal["cgroup", "warden"]:
-    """Each tier there is; every promise holds in both."""
-    if request.param == "cgroup" and (why := cgroups_missing()):
-        pytest.skip(f"no cgroup tier here: {why}")
-    assert request.param in ("cgroup", "warden")
-    return "cgroup" if request.param == "cgroup" else "warden"
+from tests.processes.stage import Stage
 
 
 @pytest.fixture
