@@ -13,20 +13,24 @@ from supervisor.core.facts import Limit
 from supervisor.core.ledger import Usage
 from supervisor.kinds import fields, mcp
 from supervisor.kinds.fields import LineError
+from supervisor.kinds.tools import Tools
 
 #: Neutral names of tools and claude's own.
-TOOLS: dict[str, tuple[str, ...]] = {
-    "read": ("Read",),
-    "edit": ("Edit", "NotebookEdit"),
-    "write": ("Write",),
-    "bash": ("Bash",),
-    "grep": ("Grep",),
-    "glob": ("Glob",),
-    "ls": ("Glob",),
-    "web": ("WebFetch", "WebSearch"),
-}
-#: `claude:NAME` in a grant, and the tools of an MCP server by claude's name for them.
-_OWN_TOOL = re.compile(r"(?:claude:)?(mcp__[A-Za-z0-9_.-]+(?:\*)?)|claude:([A-Za-z][A-Za-z0-9_]*)")
+TOOLS = Tools(
+    {
+        "read": ("Read",),
+        "edit": ("Edit", "NotebookEdit"),
+        "write": ("Write",),
+        "bash": ("Bash",),
+        "grep": ("Grep",),
+        "glob": ("Glob",),
+        "ls": ("Glob",),
+        "web": ("WebFetch", "WebSearch"),
+    },
+    # `claude:NAME` in a grant, and the tools of an MCP server by claude's name for them.
+    own=re.compile(r"(?:claude:)?(mcp__[A-Za-z0-9_.-]+(?:\*)?)|claude:([A-Za-z][A-Za-z0-9_]*)"),
+    served="mcp__{server}__{tool}",
+)
 #: The model that claude's own messages claim to be of, such as the one that says why a call failed.
 SYNTHETIC = "<synthetic>"
 #: What claude says of a call that its provider refused, by what kind of refusal that is.
@@ -147,21 +151,12 @@ def retry(said: Mapping[str, object]) -> str:
     return f"retry {said.get('attempt')} of {said.get('max_retries')} in {delay:.3g}s: {why}"
 
 
-def named(granted: tuple[str, ...]) -> tuple[str, ...]:
-    """Claude's names of the tools of a grant, MCP servers' among them; what is none of claude's gives nothing."""
-    names: list[str] = []
-    for name in mcp.written(granted, "mcp__{server}__{tool}"):
-        found = _OWN_TOOL.fullmatch(name)
-        names += TOOLS.get(name, ()) if found is None else (found[1] or found[2],)
-    return tuple(dict.fromkeys(names))
-
-
 def tools(granted: tuple[str, ...] | None) -> tuple[str, ...]:
     """The options that leave claude these tools and no others, to be used unasked; a right not named is claude's own
     default, with its own questions."""
     if granted is None:
         return ("--strict-mcp-config",)
-    names = named(granted)
+    names = TOOLS.named(granted)
     own = [name for name in names if not name.startswith("mcp__")]
     loaded = [*mcp.servers(granted), *(name.split("__")[1] for name in names if name not in own)]
     allowed = ("--allowedTools", ",".join(names)) if names else ()
@@ -177,7 +172,7 @@ def _servers(names: list[str]) -> tuple[str, ...]:
 def part(granted: tuple[str, ...]) -> bool:
     """Whether it holds a tool of a server and not all of that."""
     return any(
-        name.startswith("mcp__") and name.count("__") > 1 and not name.endswith("__*") for name in named(granted)
+        name.startswith("mcp__") and name.count("__") > 1 and not name.endswith("__*") for name in TOOLS.named(granted)
     )
 
 
@@ -185,7 +180,7 @@ def granted(tool: str, rights: tuple[str, ...]) -> bool:
     """Whether a tool that claude asks for is one of these."""
     return any(
         tool == name or tool.startswith(f"{name}__") or (name.endswith("*") and tool.startswith(name[:-1]))
-        for name in named(rights)
+        for name in TOOLS.named(rights)
     )
 
 

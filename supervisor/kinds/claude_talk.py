@@ -23,8 +23,7 @@ from supervisor.core.ledger import Report
 from supervisor.kinds import claude_lines, fields
 from supervisor.kinds.claude_books import REMEMBERED, Books
 from supervisor.kinds.claude_lines import SYNTHETIC
-from supervisor.kinds.fields import LineError
-from supervisor.kinds.kind import Seat, garbled, too_long
+from supervisor.kinds.kind import Seat, too_long, typed
 from supervisor.kinds.readable import readable
 from supervisor.kinds.stream_json import FIRST, NOT_GRANTED, Outbox
 from supervisor.kinds.stream_prompts import Prompts
@@ -80,12 +79,7 @@ class ClaudeConversation:
         return []
 
     def read(self, line: bytes) -> list[Fact]:
-        try:
-            said = fields.decode(line)
-            reader = _READERS.get(fields.words(said, "type"))
-            return reader(self, said) if reader else []
-        except LineError as error:
-            return [garbled(self._seat, len(line), str(error))]
+        return typed(self, self._seat, line, _READERS)
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         if head.startswith(_UNNEEDED):

@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 from supervisor.core.ledger import Report, Usage
 from supervisor.kinds import fields, mcp
 from supervisor.kinds.readable import readable
+from supervisor.kinds.tools import Tools
 
 #: gemini's own tools, in version 0.61.
 OWN = (
@@ -23,18 +24,22 @@ OWN = (
     *("tracker_add_dependency", "tracker_visualize"),
 )
 #: Neutral names of tools and gemini's own.
-TOOLS = {
-    "read": ("read_file", "read_many_files"),
-    "ls": ("list_directory",),
-    "grep": ("grep_search",),
-    "glob": ("glob",),
-    "edit": ("replace",),
-    "write": ("write_file",),
-    "bash": ("run_shell_command", "list_background_processes", "read_background_output"),
-    "web": ("google_web_search", "web_fetch"),
-}
-#: `gemini:NAME` in a grant; a `*` at the end is any rest, for the tools of an MCP server alone.
-_OWN_TOOL = re.compile(r"gemini:([A-Za-z][A-Za-z0-9_.-]*|mcp_[A-Za-z0-9_.-]*\*)")
+TOOLS = Tools(
+    {
+        "read": ("read_file", "read_many_files"),
+        "ls": ("list_directory",),
+        "grep": ("grep_search",),
+        "glob": ("glob",),
+        "edit": ("replace",),
+        "write": ("write_file",),
+        "bash": ("run_shell_command", "list_background_processes", "read_background_output"),
+        "web": ("google_web_search", "web_fetch"),
+    },
+    # `gemini:NAME` in a grant; a `*` at the end is any rest, for the tools of an MCP server alone.
+    own=re.compile(r"gemini:([A-Za-z][A-Za-z0-9_.-]*|mcp_[A-Za-z0-9_.-]*\*)"),
+    served="gemini:mcp_{server}_{tool}",
+    plain="A-Za-z0-9_.-",
+)
 _STATUS = re.compile(r"\b([45]\d\d)\b")
 
 
@@ -99,20 +104,11 @@ def shown(name: str, given: object) -> str:
     return f"{name}: {first.strip().partition(chr(10))[0][: 2 * fields.LAST]}"
 
 
-def granted(tools: tuple[str, ...]) -> tuple[str, ...]:
-    """gemini's names of the tools of a grant."""
-    named: list[str] = []
-    for tool in mcp.written(tools, "gemini:mcp_{server}_{tool}", plain="A-Za-z0-9_.-"):
-        own = _OWN_TOOL.fullmatch(tool)
-        named += TOOLS.get(tool, (own[1],) if own else ())
-    return tuple(dict.fromkeys(named))
-
-
 def servers(tools: tuple[str, ...] | None) -> tuple[str, ...]:
     """The person's MCP servers that are started. Where one's name ends in `mcp_SERVER_TOOL` cannot be known: all that
     it may be are named."""
     names = [*mcp.servers(tools)]
-    for name in granted(tools or ()):
+    for name in TOOLS.named(tools or ()):
         parts = name.split("_")
         if parts[0] == "mcp":
             names += ["_".join(parts[1:end]) for end in range(2, len(parts))]
@@ -122,7 +118,7 @@ def servers(tools: tuple[str, ...] | None) -> tuple[str, ...]:
 def policy(tools: tuple[str, ...]) -> str:
     """Rules that leave gemini these tools and no others of its own, nor any of an MCP server that is not named. What
     the person's own rules say of those that are left holds as before: nothing here allows one of gemini's own."""
-    left = granted(tools)
+    left = TOOLS.named(tools)
     rules = [_rule([name for name in OWN if name not in left], "deny", 900), _rule(["mcp_*"], "deny", 900)]
     mcp = [name for name in left if name.startswith("mcp_")]
     return "\n".join([*rules, *([_rule(mcp, "allow", 950)] if mcp else [])])

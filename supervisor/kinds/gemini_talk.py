@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from supervisor.core.facts import Fact
 from supervisor.kinds import fields, gemini_lines
-from supervisor.kinds.fields import LineError
-from supervisor.kinds.kind import Seat, garbled, too_long
+from supervisor.kinds.kind import Seat, too_long, typed
 from supervisor.kinds.once import OnceConversation
 from supervisor.kinds.readable import readable
 
@@ -32,12 +31,7 @@ class GeminiConversation(OnceConversation):
         self._fresh = ("", "")
 
     def read(self, line: bytes) -> list[Fact]:
-        try:
-            said = fields.decode(line)
-            reader = _READERS.get(fields.words(said, "type"))
-            return reader(self, said) if reader else []
-        except LineError as error:
-            return [garbled(self._seat, len(line), str(error))]
+        return typed(self, self._seat, line, _READERS)
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         """What was said to it, and what its tools gave back, nobody needs."""

@@ -3,7 +3,8 @@ facts and bytes out."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
 
 from attrs import frozen
 
@@ -11,6 +12,7 @@ from supervisor.core.facts import Fact, Garbled, Input
 from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds import fields
 
+T = TypeVar("T")
 #: A line longer than this is not decoded (bytes): its conversation is told of it by its first ones.
 LINE_LIMIT = 1024 * 1024
 #: How much of an over-long line is kept (bytes).
@@ -74,6 +76,19 @@ def garbled(seat: Seat, size: int, why: str) -> Garbled:
 def too_long(seat: Seat, size: int) -> Garbled:
     """An over-long line that could have mattered."""
     return garbled(seat, size, f"a line of {size} bytes; the limit is {LINE_LIMIT}")
+
+
+def typed(
+    talk: T, seat: Seat, line: bytes, readers: Mapping[str, Callable[[T, dict[str, object]], list[Fact]]]
+) -> list[Fact]:
+    """What the reader of a line's `type` makes of it; a line that cannot be read is told, one without a reader is
+    nothing."""
+    try:
+        said = fields.decode(line)
+        reader = readers.get(fields.words(said, "type"))
+        return reader(talk, said) if reader else []
+    except fields.LineError as error:
+        return [garbled(seat, len(line), str(error))]
 
 
 class Reader(Protocol):

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 
 _ENTRY = re.compile(r"mcp:([A-Za-z0-9_.-]+)(?::([A-Za-z0-9_.-]+|\*))?")
+#: What programs leave as it is in the names of servers and tools.
+PLAIN = "A-Za-z0-9_-"
 #: A server of this name is nobody's: with it alone named to a program that takes names, none is started.
 NOBODYS = "no-server-of-the-grant"
 
@@ -16,7 +18,7 @@ def servers(tools: tuple[str, ...] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each[1] for each in found if each is not None))
 
 
-def written(tools: tuple[str, ...], form: str, *, plain: str = "A-Za-z0-9_-") -> tuple[str, ...]:
+def written(tools: tuple[str, ...], form: str, plain: str = PLAIN) -> tuple[str, ...]:
     """The grant as a program writes it: `form` is a tool's name, with `{server}` and `{tool}`; of characters that are
     not `plain` the program makes an underscore."""
     rest = re.compile(f"[^{plain}]")

@@ -48,7 +48,7 @@ class Opencode:
         content: dict[str, object] = {"plugin": [f"file://{quote(f'{seat.home}/{PLUGIN}')}"]}
         if spec.instructions:
             content["instructions"] = [spec.instructions]
-        granted = None if seat.tools is None else opencode_lines.granted(seat.tools)
+        granted = None if seat.tools is None else opencode_lines.TOOLS.named(seat.tools)
         plugin = opencode_plugin.text(granted, opencode_lines.hidden(granted or ()), tuple(name for name, _ in NPM))
         return Launch(tuple(argv), ((CONTENT, json.dumps(content)), *NPM), ((PLUGIN, plugin),))
 

@@ -8,19 +8,25 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from supervisor.core.ledger import Report, Usage
-from supervisor.kinds import fields, mcp
+from supervisor.kinds import fields
+from supervisor.kinds.tools import Tools
 
 #: Neutral names of tools and opencode's own.
-TOOLS = {
-    "read": ("read",),
-    "ls": ("list",),
-    "grep": ("grep",),
-    "glob": ("glob",),
-    "edit": ("edit", "apply_patch"),
-    "write": ("write",),
-    "bash": ("bash",),
-    "web": ("webfetch", "websearch", "codesearch"),
-}
+TOOLS = Tools(
+    {
+        "read": ("read",),
+        "ls": ("list",),
+        "grep": ("grep",),
+        "glob": ("glob",),
+        "edit": ("edit", "apply_patch"),
+        "write": ("write",),
+        "bash": ("bash",),
+        "web": ("webfetch", "websearch", "codesearch"),
+    },
+    # `opencode:NAME` in a grant; a `*` at the end is any rest.
+    own=re.compile(r"opencode:([A-Za-z0-9][A-Za-z0-9_.-]*\*?)"),
+    served="opencode:{server}_{tool}",
+)
 #: opencode's permissions for tools of its own, in version 1.18. It has but one for all that change files.
 PERMISSIONS = (
     *("read", "list", "grep", "glob", "edit", "bash", "webfetch", "websearch", "codesearch"),
@@ -28,8 +34,6 @@ PERMISSIONS = (
 )
 #: Tools that come under the permission `edit`.
 EDITING = ("edit", "write", "apply_patch")
-#: `opencode:NAME` in a grant; a `*` at the end is any rest.
-_OWN_TOOL = re.compile(r"opencode:([A-Za-z0-9][A-Za-z0-9_.-]*\*?)")
 
 
 @frozen
@@ -90,15 +94,6 @@ def child(part: Mapping[str, object]) -> str:
     state = part.get("state")
     told = state.get("metadata") if isinstance(state, dict) and part.get("tool") == "task" else None
     return fields.words(told, "sessionId") if isinstance(told, dict) else ""
-
-
-def granted(tools: tuple[str, ...]) -> tuple[str, ...]:
-    """opencode's names of the tools of a grant."""
-    named: list[str] = []
-    for tool in mcp.written(tools, "opencode:{server}_{tool}"):
-        own = _OWN_TOOL.fullmatch(tool)
-        named += TOOLS.get(tool, (own[1],) if own else ())
-    return tuple(dict.fromkeys(named))
 
 
 def hidden(tools: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,15 +8,19 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from supervisor.core.ledger import UNKNOWN, ZERO, Report, Usage
-from supervisor.kinds import fields, mcp
+from supervisor.kinds import fields
 from supervisor.kinds.readable import readable
+from supervisor.kinds.tools import Tools
 
 #: So many calls are looked at again when a conversation is resumed; each is booked once, and far more are known.
 REMEMBERED = 32
 #: Neutral names of tools and pi's own. pi has no tool for the web; such a right gives it nothing.
-TOOLS = {name: name for name in ("read", "edit", "write", "bash", "grep", "ls")} | {"glob": "find"}
-#: `pi:NAME` in a grant. pi takes `+name` and `-name` for changes to the person's defaults: no grant is one.
-_OWN_TOOL = re.compile(r"pi:([A-Za-z][A-Za-z0-9_.*-]*)")
+TOOLS = Tools(
+    {name: (name,) for name in ("read", "edit", "write", "bash", "grep", "ls")} | {"glob": ("find",)},
+    # `pi:NAME` in a grant. pi takes `+name` and `-name` for changes to the person's defaults: no grant is one.
+    own=re.compile(r"pi:([A-Za-z][A-Za-z0-9_.*-]*)"),
+    served="pi:mcp__{server}__{tool}",
+)
 #: pi's events have `type` first; the many that say nothing new are told by it, before anything is decoded.
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
 
@@ -123,11 +127,7 @@ def tools(granted: tuple[str, ...] | None) -> tuple[str, ...]:
     servers are loaded only where one of their tools is named."""
     if granted is None:
         return ("--no-mcp",)
-    own = [
-        TOOLS.get(name) or (found[1] if (found := _OWN_TOOL.fullmatch(name)) else "")
-        for name in mcp.written(granted, "pi:mcp__{server}__{tool}")
-    ]
-    named = list(dict.fromkeys(name for name in own if name))
+    named = TOOLS.named(granted)
     if not named:
         return ("--no-tools", "--no-mcp")
     # A list without a name of theirs leaves the tools of the person's MCP servers in.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from supervisor.core.facts import Blocked, Fact, Input, Limited, Outcome, Read, Ready, Spoke, TurnEnded, TurnStarted
 from supervisor.kinds import fields, limits, pi_dialogs, pi_lines
 from supervisor.kinds.fields import LineError
-from supervisor.kinds.kind import Seat, garbled, too_long
+from supervisor.kinds.kind import Seat, too_long, typed
 from supervisor.kinds.pi_books import Books
 from supervisor.kinds.pi_dialogs import Dialog
 
@@ -61,12 +61,7 @@ class PiConversation:
         answers, self._answers = self._answers, []
         if kind and (kind not in _READERS or line.startswith(_SYSTEM)):
             return answers
-        try:
-            said = fields.decode(line)
-            reader = _READERS.get(fields.words(said, "type"))
-            return answers + reader(self, said) if reader else answers
-        except LineError as error:
-            return [*answers, garbled(self._seat, len(line), str(error))]
+        return answers + typed(self, self._seat, line, _READERS)
 
     def overlong(self, head: bytes, size: int) -> list[Fact]:
         """The messages of a whole run stand in one line at its end, each of which had its own before."""

@@ -9,25 +9,29 @@ from supervisor.core.facts import Limit
 from supervisor.core.ledger import ZERO, Report, Usage
 from supervisor.kinds import claude_lines, fields, mcp
 from supervisor.kinds.fields import LineError
+from supervisor.kinds.tools import Tools
 
 #: Neutral names of tools and qwen's own.
-TOOLS: dict[str, tuple[str, ...]] = {
-    "read": ("read_file",),
-    "edit": ("edit", "notebook_edit"),
-    "write": ("write_file",),
-    "bash": ("run_shell_command",),
-    "grep": ("grep_search",),
-    "glob": ("glob",),
-    "ls": ("list_directory", "glob"),
-    "web": ("web_fetch",),
-}
+TOOLS = Tools(
+    {
+        "read": ("read_file",),
+        "edit": ("edit", "notebook_edit"),
+        "write": ("write_file",),
+        "bash": ("run_shell_command",),
+        "grep": ("grep_search",),
+        "glob": ("glob",),
+        "ls": ("list_directory", "glob"),
+        "web": ("web_fetch",),
+    },
+    own=re.compile(r"(?:qwen:)?(mcp__[A-Za-z0-9_.-]+(?:\*)?)|qwen:([a-z][a-z0-9_]*)"),
+    served="mcp__{server}__{tool}",
+)
 #: Those that qwen has whatever its list of core tools says; the last two only lead to an MCP server's.
 ALWAYS = (
     "agent", "ask_user_question", "enter_worktree", "exit_worktree", "get_goal", "list_agents", "report_findings",
     "send_message", "skill", "task_stop", "update_goal", "tool_call", "tool_search",
 )  # fmt: skip
 _TO_SERVERS = frozenset({"tool_call", "tool_search"})
-_OWN_TOOL = re.compile(r"(?:qwen:)?(mcp__[A-Za-z0-9_.-]+(?:\*)?)|qwen:([a-z][a-z0-9_]*)")
 #: How qwen says that a model call failed; such a text is no answer. Behind the bracket of a 429 it gives advice of its
 #: own, which speaks of quotas whatever the provider said.
 FAILED = re.compile(r"\[API Error:\s*(?:(\d{3})\b)?|Quota exhausted: |Qwen OAuth (?:quota exceeded|free tier)")
@@ -72,20 +76,11 @@ def context(told: Mapping[str, object]) -> Report | None:
     return Report("call", ZERO, context=min(100.0, 100 * held / window), window=window, held=held)
 
 
-def named(granted: tuple[str, ...]) -> tuple[str, ...]:
-    """Qwen's names of the tools of a grant, MCP servers' among them; what is none of qwen's gives nothing."""
-    names: list[str] = []
-    for name in mcp.written(granted, "mcp__{server}__{tool}"):
-        found = _OWN_TOOL.fullmatch(name)
-        names += TOOLS.get(name, ()) if found is None else (found[1] or found[2],)
-    return tuple(dict.fromkeys(names))
-
-
 def tools(granted: tuple[str, ...] | None) -> tuple[str, ...]:
     """The options that leave qwen these tools and no others. Whatever it has beyond asks first, and is refused."""
     if granted is None:
         return ("--allowed-mcp-server-names", mcp.NOBODYS)
-    names = named(granted)
+    names = TOOLS.named(granted)
     servers = [*mcp.servers(granted), *(name.split("__")[1] for name in names if name.startswith("mcp__"))]
     kept = {*names, *(_TO_SERVERS if servers else ())}
     excluded = ",".join(name for name in ALWAYS if name not in kept)
@@ -101,5 +96,5 @@ def granted(tool: str, rights: tuple[str, ...]) -> bool:
     """Whether a tool that qwen asks for is one of these."""
     return any(
         tool == name or tool.startswith(f"{name}__") or (name.endswith("*") and tool.startswith(name[:-1]))
-        for name in named(rights)
+        for name in TOOLS.named(rights)
     )

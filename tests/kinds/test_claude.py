@@ -130,7 +130,7 @@ def test_a_grant_of_tools_becomes_options(granted: tuple[str, ...] | None, optio
     "name", ["claude:*", "claude:Bash,Write", "claude:", "claude:--x", "Bash", "mcp__", "claude:A b"]
 )
 def test_no_name_of_a_tool_can_widen_the_grant(name: str) -> None:
-    assert claude_lines.named((name,)) == ()
+    assert claude_lines.TOOLS.named((name,)) == ()
 
 
 # --- what is said to it

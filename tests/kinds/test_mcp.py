@@ -26,7 +26,7 @@ def test_no_name_of_a_server_can_widen_the_grant(name: str) -> None:
 def test_codex_and_opencode_write_it_their_way() -> None:
     found = codex_grant.settings(("mcp:notes", "mcp:more:read"), ("notes", "more", "other"))
     assert found["mcp_servers"] == {"more": {"enabled_tools": ["read"]}, "other": {"enabled": False}}
-    assert opencode_lines.granted(("mcp:my.notes", "mcp:notes:read")) == ("my_notes_*", "notes_read")
+    assert opencode_lines.TOOLS.named(("mcp:my.notes", "mcp:notes:read")) == ("my_notes_*", "notes_read")
 
 
 def test_a_tool_of_a_server_lies_within_the_server() -> None:

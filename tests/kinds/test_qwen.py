@@ -100,7 +100,7 @@ def test_an_mcp_server_is_there_when_a_tool_of_it_is_granted(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["qwen:*", "qwen:edit,agent", "qwen:", "qwen:--yolo", "edit_file", "mcp__"])
 def test_no_name_of_a_tool_can_widen_the_grant(name: str) -> None:
-    assert qwen_lines.named((name,)) == ()
+    assert qwen_lines.TOOLS.named((name,)) == ()
 
 
 # --- turns
