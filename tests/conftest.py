@@ -12,6 +12,7 @@ from typing import Literal
 import pytest
 from hypothesis import settings
 
+from supervisor.runtime import signals
 from tests.house import Inventory, adopt_orphans, move_apart, move_back
 from tests.model_server import ModelServer
 from tests.processes.stage import cgroups_missing
@@ -34,6 +35,7 @@ settings.register_profile("house", deadline=None)  # a slow machine is no fault
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    signals.settle()  # a run in the background ignores SIGINT and more, which what tests start must hear
     adopt_orphans()
     settings.load_profile("house")
     for name in ("COLUMNS", "LINES"):  # a terminal's size, which a worker has without a terminal

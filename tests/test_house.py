@@ -25,6 +25,21 @@ def inventory(tmp_path: Path) -> Inventory:
     return Inventory(scratch)
 
 
+def test_what_tests_start_hears_every_signal() -> None:
+    shown = subprocess.run(["grep", "-E", "Sig(Ign|Blk)", "/proc/self/status"], capture_output=True, check=True)
+    assert [int(line.split()[1], 16) for line in shown.stdout.splitlines()] == [0, 0]
+
+
+def test_so_it_does_where_the_tests_run_in_the_background_of_a_shell() -> None:
+    tests = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    one = f"{__file__}::{test_what_tests_start_hears_every_signal.__name__}"
+    done = subprocess.run(
+        ["sh", "-c", "trap '' HUP INT QUIT TERM; exec \"$@\"", "sh", *tests, one],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
 def test_a_clean_test_leaves_nothing(inventory: Inventory) -> None:
     subprocess.run(["true"], check=True)
     assert inventory.leftovers() == []
