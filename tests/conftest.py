@@ -16,6 +16,7 @@ from supervisor.runtime import signals
 from tests.house import Inventory, adopt_orphans, move_apart, move_back
 from tests.model_server import ModelServer
 from tests.processes.stage import cgroups_missing
+from tests.shared import revive
 from tests.systemd import user_manager
 from tests.unprivileged import unprivileged
 
@@ -43,6 +44,11 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker and (apart := move_apart(f"tests-{os.getpid()}-{worker}")) is not None:
         config.add_cleanup(lambda: move_back(apart))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    revive()
 
 
 @pytest.hookimpl(wrapper=True)

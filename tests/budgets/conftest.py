@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.budgets.puppet import PUPPET, Puppet
-from tests.e2e.conftest import Shared, project_in
 from tests.e2e.stage import Stage, project
+from tests.shared import Shared, project_in, shared_daemon
 
 #: Brings a fleet up whose only main, `lead`, holds this.
 Lead = Callable[..., Awaitable[Puppet]]
@@ -17,11 +17,8 @@ Lead = Callable[..., Awaitable[Puppet]]
 
 @pytest.fixture(scope="package")
 def budgets_daemon() -> Iterator[Shared]:
-    daemon = Shared("auto")
-    try:
+    with shared_daemon("auto") as daemon:
         yield daemon
-    finally:
-        daemon.close()
 
 
 @pytest.fixture

@@ -3,12 +3,7 @@ daemon of their tier and have a project each, as a person's would; those that en
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
-import signal
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,83 +12,15 @@ import pytest
 import trio
 
 from tests.e2e.stage import PATIENCE, Stage
-from tests.fleet import DAEMON, Fleet, RefusedError, running
-from tests.house import below
-
-_SHARED: list[Shared] = []
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
-    """Before a test counts what there is: a daemon that an earlier one had to end is started again."""
-    for daemon in _SHARED:
-        if daemon.process.poll() is not None:
-            daemon.start()
-
-
-class Shared:
-    """A daemon in a place of its own."""
-
-    def __init__(self, tier: str) -> None:
-        self.tier = tier
-        self.place = Path(tempfile.mkdtemp(prefix="fleet-"))
-        self.xdg = {"XDG_STATE_HOME": str(self.place / "state"), "XDG_RUNTIME_DIR": str(self.place / "run")}
-        self.start()
-
-    def start(self) -> None:
-        """Start it, and wait until it serves."""
-        for directory in self.xdg.values():
-            Path(directory).mkdir(mode=0o700, exist_ok=True)
-        ready, told = os.pipe()
-        with (self.place / "daemon.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*DAEMON, "--no-warden", "--tier", self.tier],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(told,), start_new_session=True,
-                env=os.environ | self.xdg | {"SUPERVISORD_READY_FD": str(told)},
-            )  # fmt: skip
-        os.close(told)
-        assert os.read(ready, 1), (self.place / "daemon.log").read_text()
-        os.close(ready)
-
-    def stop(self, number: int) -> None:
-        """End it."""
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(number)
-        self.process.wait()
-
-    def close(self) -> None:
-        """End it, and take its place away."""
-        self.stop(signal.SIGTERM)
-        shutil.rmtree(self.place)
+from tests.fleet import running
+from tests.shared import Shared, project_in, shared_daemon
 
 
 @pytest.fixture(scope="package")
 def shared(tier: str) -> Iterator[Shared]:
     """The daemon of this tier that tests share."""
-    daemon = Shared(tier)
-    _SHARED.append(daemon)
-    try:
+    with shared_daemon(tier) as daemon:
         yield daemon
-    finally:
-        _SHARED.remove(daemon)
-        daemon.close()
-
-
-@asynccontextmanager
-async def project_in(daemon: Shared, at: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    """A project of one's own in a daemon that others use, too. It is down at the end, with nothing left below it."""
-    for name, value in daemon.xdg.items():
-        monkeypatch.setenv(name, value)
-    found = Stage(Fleet(at, daemon.process, daemon.tier), at)
-    try:
-        with trio.fail_after(3 * PATIENCE):
-            yield found
-            with contextlib.suppress(RefusedError):  # it was never up
-                await found.fleet.call("down")
-            await found.empty()
-    finally:
-        if daemon.process.poll() is not None or below(daemon.process.pid):
-            daemon.stop(signal.SIGKILL)  # others cannot use it any more
 
 
 @pytest.fixture

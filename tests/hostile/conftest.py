@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Shared, project_in
 from tests.e2e.stage import Stage
+from tests.shared import Shared, project_in, shared_daemon
 
 
 @pytest.fixture(scope="module")
 def besieged() -> Iterator[Shared]:
-    daemon = Shared("auto")
-    try:
+    with shared_daemon("auto") as daemon:
         yield daemon
-    finally:
-        daemon.close()
 
 
 @pytest.fixture
