@@ -16,8 +16,12 @@ from typing import Any
 
 import trio
 
+from tests.house import over
+
 CTL = [sys.executable, "-c", "import sys; from supervisor.ctl.main import main; sys.exit(main())"]
 DAEMON = [sys.executable, "-c", "import sys; from supervisor.warden import main; sys.exit(main())"]
+#: A daemon with nothing that hinders it has left by then, in seconds.
+LEAVES = 60.0
 #: A kind that runs a shell command given as its task's words would be a toy: tests declare the command they mean.
 SLEEPER = 'command = ["sleep", "1000"]\nprotocol = "lines"\n'
 
@@ -179,4 +183,9 @@ async def running(at: Path, tier: str = "auto", *options: str) -> AsyncIterator[
         with trio.CancelScope(shield=True):
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            await trio.to_thread.run_sync(process.wait)
+            with trio.move_on_after(LEAVES):
+                await over(process)
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+                raise AssertionError(f"the daemon did not leave within {LEAVES} s of SIGTERM")

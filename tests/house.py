@@ -11,6 +11,7 @@ import inspect
 import os
 import select
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -57,6 +58,17 @@ def eventually_sync(condition: Callable[[], T], within: float = 10.0, what: str 
             )
         tick.wait(STEP)
     return got
+
+
+async def over(process: subprocess.Popen[Any]) -> int:
+    """Wait for the end of a child; its status. A thread that waits for it could not be given up."""
+    if process.poll() is None:
+        watch = os.pidfd_open(process.pid)
+        try:
+            await trio.lowlevel.wait_readable(watch)
+        finally:
+            os.close(watch)
+    return process.wait()
 
 
 def adopt_orphans() -> None:

@@ -201,6 +201,10 @@ def test_tests_wait_for_conditions_and_use_the_real_thing(path: Path) -> None:
             called = ast.unparse(node.func)
             assert called not in ("time.sleep", "asyncio.sleep"), f"{path}:{node.lineno}: {called}"
             assert not (called == "trio.sleep" and fixed), f"{path}:{node.lineno}: a fixed sleep"
+            held = called.endswith("to_thread.run_sync") and "abandon_on_cancel" not in {
+                word.arg for word in node.keywords
+            }
+            assert not held, f"{path}:{node.lineno}: a wait that no deadline ends"
             assert called.split(".")[-1] not in ("Mock", "MagicMock", "AsyncMock"), f"{path}:{node.lineno}: {called}"
 
 

@@ -14,6 +14,7 @@ from tests.budgets.conftest import Lead
 from tests.budgets.puppet import PUPPET, TURN_ENDED, Puppet
 from tests.e2e.stage import PATIENCE, Stage, project
 from tests.fleet import running
+from tests.house import over
 
 
 def said(text: str) -> dict[str, Any]:
@@ -87,7 +88,7 @@ async def test_no_wait_outlives_the_daemon(tmp_path: Path) -> None:
             await top.say(said("Asked."))
             await top.becomes("waiting")
             os.kill(fleet.process.pid, signal.SIGKILL)
-            await trio.to_thread.run_sync(fleet.process.wait)
+            await over(fleet.process)
         async with running(tmp_path) as fleet:
             stage = Stage(fleet, tmp_path)
             tree = await fleet.until(lambda tree: {agent["state"] for agent in tree.values()} == {"standing"})

@@ -52,7 +52,7 @@ async def asking(fleet: Fleet, *args: str) -> AsyncIterator[subprocess.Popen[byt
 
 async def ended(client: subprocess.Popen[bytes]) -> tuple[int, str, str]:
     """Its exit code, stdout and stderr."""
-    out, err = await trio.to_thread.run_sync(client.communicate)
+    out, err = await trio.to_thread.run_sync(client.communicate, abandon_on_cancel=True)
     return client.returncode, out.decode(), err.decode()
 
 

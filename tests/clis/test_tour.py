@@ -7,11 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
-import trio
 
 from tests.clis.tour import Cli, counted, fleet_of, made, settled
 from tests.fleet import Fleet
-from tests.house import below, eventually
+from tests.house import below, eventually, over
 from tests.model_server import ModelServer
 
 AGAIN = 'restart = "on-failure"\n'
@@ -161,7 +160,7 @@ async def test_a_cli_killed_with_its_daemon_goes_on_with_its_conversation(
         if not cli.forgets:
             await written(fleet, calls=2)
         fleet.process.kill()
-        await trio.to_thread.run_sync(fleet.process.wait)
+        await over(fleet.process)
     async with fleet_of(tmp_path, toml, tier) as fleet:
         lead = await fleet.state_of("lead", "standing")
         assert (lead["run"], lead["crashes"]) == (2, 0)

@@ -42,7 +42,7 @@ async def other(path: Path, how: str = "listen") -> AsyncIterator[subprocess.Pop
     argv = [sys.executable, "-I", "-c", _LISTENS, str(path), how]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        await trio.to_thread.run_sync(process.stdout.readline)
+        await trio.to_thread.run_sync(process.stdout.readline, abandon_on_cancel=True)
         yield process
         process.kill()
 
@@ -57,7 +57,7 @@ def _call(path: Path) -> bytes:
 
 async def _reaches(path: Path) -> bool:
     try:
-        return b"pong" in await trio.to_thread.run_sync(_call, path)
+        return b"pong" in await trio.to_thread.run_sync(_call, path, abandon_on_cancel=True)
     except OSError:
         return False
 
@@ -258,7 +258,7 @@ async def test_a_socket_moved_away_is_bound_again_and_its_connections_live_on(do
             door.rename(door.with_name("elsewhere"))
             await _until_reached(door)
             caller.sendall(wire.request(1, "status"))
-            assert b"pong" in await trio.to_thread.run_sync(caller.recv, 65536)
+            assert b"pong" in await trio.to_thread.run_sync(caller.recv, 65536, abandon_on_cancel=True)
         door.with_name("elsewhere").unlink()
 
 
@@ -270,7 +270,7 @@ async def test_who_waits_in_the_queue_of_a_deleted_socket_is_answered(door: Path
             caller.connect(str(door))
             door.unlink()
             caller.sendall(wire.request(1, "status"))
-            assert b"pong" in await trio.to_thread.run_sync(caller.recv, 65536)
+            assert b"pong" in await trio.to_thread.run_sync(caller.recv, 65536, abandon_on_cancel=True)
 
 
 async def test_another_daemons_live_socket_in_our_place_is_left_alone_until_it_goes(door: Path) -> None:

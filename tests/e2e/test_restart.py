@@ -18,7 +18,7 @@ from supervisor.runtime.journal.verify import verify
 from tests.e2e.conftest import start_daemon
 from tests.e2e.stage import PATIENCE, Stage, alive, project, terminated
 from tests.fleet import DAEMON, Fleet, RefusedError
-from tests.house import eventually, seen
+from tests.house import eventually, over, seen
 
 NESTED = "[agents.lead]\n[agents.lead.agents.kid]\n[agents.lead.agents.kid.agents.grandkid]\n"
 NAMES = ("lead", "kid", "grandkid")
@@ -32,7 +32,7 @@ def shape(tree: dict[str, dict[str, Any]]) -> dict[str, tuple[str, str | None, s
 async def leave(stage: Stage) -> int:
     """Tell the daemon to leave, and wait until it has."""
     stage.fleet.process.send_signal(signal.SIGTERM)
-    return await trio.to_thread.run_sync(stage.fleet.process.wait)
+    return await over(stage.fleet.process)
 
 
 async def test_an_orderly_end_empties_the_tree_and_a_start_brings_it_back_as_it_was(tier: str, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_what_a_killed_daemon_left_ends_before_anything_starts(tier: str, 
         left = list((await stage.pids(tree["other"]["id"], ways)).values())
         left += [process.pid for process in stage.below() if process.pid not in left]
         stage.fleet.process.kill()
-        await trio.to_thread.run_sync(stage.fleet.process.wait)
+        await over(stage.fleet.process)
         assert alive(left[ways.index("deaf")])  # nobody watches over it
         before = shape(tree)
     async with start_daemon(tier, tmp_path) as stage:
@@ -155,7 +155,7 @@ async def test_a_ctrl_c_on_the_daemons_terminal_is_an_ordered_stop_and_no_interr
         await stage.said(lead["id"], "on")
         os.write(terminal, b"\x03")
         with trio.fail_after(PATIENCE):
-            assert await trio.to_thread.run_sync(daemon.wait) == 0
+            assert await over(daemon) == 0
         assert await stage.said(lead["id"], "got") == ["SIGTERM"]
     finally:
         os.close(ready)

@@ -15,7 +15,7 @@ from typing import Any
 import trio
 from attrs import frozen
 
-from tests.house import eventually
+from tests.house import eventually, over
 from tests.unprivileged import Unprivileged
 
 #: A shell that runs each line of `$FLEET_HOME/orders` that comes, and writes what came of it to `told`.
@@ -101,7 +101,7 @@ async def theirs(user: Unprivileged) -> AsyncIterator[Theirs]:
     finally:
         daemon.send_signal(signal.SIGTERM)
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(daemon.wait)
+            await over(daemon)
 
 
 async def test_a_fork_in_an_agents_own_shell_is_under_that_agent_and_a_persons_is_a_main(

@@ -179,7 +179,7 @@ async def test_a_process_outside_that_holds_an_agents_stdout_and_writes_for_ever
         listener.listen()
         await stage.fleet.up(project(stage.python("gives", text), '[agents.lead]\nkind = "gives"'))
         lead = (await stage.standing("lead"))["lead"]
-        taken, _ = await trio.to_thread.run_sync(listener.accept)
+        taken, _ = await trio.to_thread.run_sync(listener.accept, abandon_on_cancel=True)
         with taken:
             _, (held,), _, _ = socket.recv_fds(taken, 1, 1)
             taken.send(b"x")

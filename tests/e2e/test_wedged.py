@@ -77,7 +77,7 @@ async def test_a_client_that_was_stopped_and_reads_nothing_holds_up_nobody(stage
     try:
         for client in clients:
             assert client.stdout is not None
-            await trio.to_thread.run_sync(client.stdout.readline)
+            await trio.to_thread.run_sync(client.stdout.readline, abandon_on_cancel=True)
             client.send_signal(signal.SIGSTOP)
             await eventually(partial(stands_still, client.pid))
         for number in range(30):

@@ -80,7 +80,7 @@ async def evil(stage: Stage) -> Puppet:
 
 async def test_words_of_agents_reach_no_terminal_raw(evil: Puppet) -> None:
     for args in (*SHOWN, ("instruct", EVIL, "Hi"), ("fork", "--kind", EVIL), ("nonsense" + EVIL,)):
-        output = await trio.to_thread.run_sync(on_terminal, evil.stage.room, *args)
+        output = await trio.to_thread.run_sync(on_terminal, evil.stage.room, *args, abandon_on_cancel=True)
         assert output, args
         assert seen(output) == [], (args, output)
 

@@ -27,7 +27,7 @@ from supervisor.runtime.journal.verify import verify
 from supervisor.runtime.projects import LOW_DISK
 from supervisor.warden import STARTS
 from tests.fleet import DAEMON, Fleet, RefusedError, running
-from tests.house import eventually
+from tests.house import eventually, over
 
 MEGABYTE = 1024 * 1024
 PATIENCE = 60.0
@@ -56,7 +56,7 @@ def on_disk(directory: Path) -> Project:
 
 async def ended(fleet: Fleet) -> str:
     """Wait for the daemon's end by a failed disk; what it said."""
-    assert await trio.to_thread.run_sync(fleet.process.wait) == 74
+    assert await over(fleet.process) == 74
     return await trio.Path(fleet.at / "daemon.log").read_text()
 
 
@@ -161,7 +161,7 @@ async def test_a_fleet_on_a_full_disk_comes_back_by_itself_when_there_is_room(tm
             assert len(await fleet.tree()) == 1
         finally:
             warden.terminate()
-            await trio.to_thread.run_sync(warden.wait)
+            await over(warden)
 
 
 async def again(fleet: Fleet) -> dict[str, Any]:

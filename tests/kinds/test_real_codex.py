@@ -94,7 +94,7 @@ async def test_a_text_during_a_tool_call_joins_the_turn(server: ModelServer, env
         await codex.hand(task("[[bash:echo begun > begun; read line < gate; echo $line]]"))
         await eventually((Path(env["WORK"]) / "begun").exists)
         await codex.hand(task("[[say:Joined.]]", "m2"))
-        await trio.to_thread.run_sync(gate.write_text, "go\n")
+        await trio.Path(gate).write_text("go\n")
         await codex.until_count(TurnEnded, 1)
         (end,) = only(codex.facts, TurnEnded)
         assert (end.outcome, end.text) == ("ok", "Joined.")

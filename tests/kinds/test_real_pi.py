@@ -112,7 +112,7 @@ async def test_a_text_during_a_tool_call_joins_the_turn(server: ModelServer, env
         await pi.hand(task("[[bash:echo begun > begun; read line < gate; echo $line]]"))
         await eventually((Path(env["WORK"]) / "begun").exists)
         await pi.hand(task("[[say:Joined.]]", "m2"))
-        await trio.to_thread.run_sync(gate.write_text, "go\n")
+        await trio.Path(gate).write_text("go\n")
         await pi.until_count(TurnEnded, 1)
         (end,) = only(pi.facts, TurnEnded)
         assert (end.outcome, end.text) == ("ok", "Joined.")

@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from tests.fleet import Fleet
-from tests.house import below, eventually
+from tests.house import below, eventually, over
 from tests.model_server import ModelServer
 from tests.once.clis import Cli, away, billed, counted, facts, fleet_of
 
@@ -165,7 +165,7 @@ async def test_a_cli_killed_with_its_daemon_goes_on_with_its_conversation(
         await fleet.ctl("instruct", "lead", "[[say:Before.]]", "--wait")
         await begun(fleet, tmp_path)
         fleet.process.kill()
-        await trio.to_thread.run_sync(fleet.process.wait)
+        await over(fleet.process)
     async with fleet_of(tmp_path, cli.toml(BASH), tier) as fleet:
         assert (await away(fleet))["crashes"] == 0
         await after(fleet, server)

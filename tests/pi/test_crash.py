@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import trio
-
 from tests.fleet import Fleet
-from tests.house import eventually
+from tests.house import eventually, over
 from tests.model_server import ModelServer
 from tests.pi.person import LEAD, billed, counted, fleet_of
 
@@ -21,7 +19,7 @@ async def test_a_pi_killed_with_its_daemon_in_a_turn_goes_on_with_its_conversati
         await eventually((tmp_path / "begun").exists)  # the call that asked for the tool is billed
         assert len(server.bill) == 2
         fleet.process.kill()
-        await trio.to_thread.run_sync(fleet.process.wait)
+        await over(fleet.process)
     async with fleet_of(tmp_path, LEAD, tier) as fleet:
         lead = await fleet.state_of("lead", "standing")
         assert (lead["run"], lead["tasks"]["done"], lead["crashes"]) == (2, 2, 0)

@@ -200,7 +200,8 @@ def test_only_the_main_thread_starts_processes() -> None:
     async def main() -> None:
         with pytest.raises(RuntimeError, match="main thread"):
             await trio.to_thread.run_sync(
-                lambda: local.spawn(["true"], cwd="/", env={}, stdio="socket", stderr=2, mark=1 << 32 | 1, cgroup=None)
+                lambda: local.spawn(["true"], cwd="/", env={}, stdio="socket", stderr=2, mark=1 << 32 | 1, cgroup=None),
+                abandon_on_cancel=True,
             )
 
     trio.run(main)

@@ -15,7 +15,7 @@ from supervisor.conformance.examine import Memory, scripted
 from supervisor.doors import paths
 from supervisor.runtime.journal.segments import NAME
 from tests.fleet import Fleet, running
-from tests.house import below, eventually
+from tests.house import below, eventually, over
 
 #: The longest that a test of several lives may take.
 PATIENCE = 60.0
@@ -58,7 +58,7 @@ async def life(at: Path, tier: str = "auto") -> AsyncIterator[Fleet]:
 async def kill(fleet: Fleet) -> None:
     """The daemon dies at once."""
     fleet.process.kill()
-    await trio.to_thread.run_sync(fleet.process.wait)
+    await over(fleet.process)
 
 
 async def settled(fleet: Fleet, *names: str) -> dict[str, dict[str, Any]]:

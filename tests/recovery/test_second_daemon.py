@@ -36,7 +36,7 @@ def second(*options: str) -> subprocess.Popen[str]:
 
 async def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     """Its status and its words."""
-    said, _ = await trio.to_thread.run_sync(process.communicate)
+    said, _ = await trio.to_thread.run_sync(process.communicate, abandon_on_cancel=True)
     return process.returncode, said
 
 

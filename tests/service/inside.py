@@ -226,7 +226,7 @@ async def booted(manager: UserManager, python: str, room: Path) -> AsyncIterator
         with trio.CancelScope(shield=True):
             try:
                 with trio.fail_after(30):
-                    await trio.to_thread.run_sync(lambda: process.communicate(""))
+                    await trio.to_thread.run_sync(lambda: process.communicate(""), abandon_on_cancel=True)
             finally:
                 if process.poll() is None:
                     process.send_signal(signal.SIGKILL)
