@@ -76,8 +76,8 @@ def billed(server: ModelServer, name: str) -> dict[str, int]:
     return server.total(model)
 
 
-#: codex runs a command in a terminal, which hangs up when the command has ended: perhaps before `setsid` ran.
-ASIDE = "trap '' HUP; setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo on"
+#: When a command of codex has ended, codex kills its process group: what is to stay must have left it by then.
+ASIDE = "setsid sh -c 'touch away; exec sleep 1000' </dev/null >/dev/null 2>&1 & until test -e away; do :; done"
 
 
 async def test_a_claude_forks_a_codex_and_a_pi_with_budgets_and_they_are_disbanded_as_one(

@@ -64,6 +64,8 @@ class Driven:
     process: trio.Process
     conversation: Conversation
     facts: list[Fact] = field(factory=list)
+    #: its stdout, line by line
+    printed: list[bytes] = field(factory=list)
     ended: trio.Event = field(factory=trio.Event)
     _news: trio.Event = field(factory=trio.Event)
     _writing: trio.Lock = field(factory=trio.Lock)
@@ -110,6 +112,10 @@ class Driven:
     async def until_count(self, kind: type[Fact], count: int) -> None:
         await self.until(lambda facts: len(only(facts, kind)) >= count)
 
+    async def until_printed(self, words: bytes) -> None:
+        """Wait for a line with these words, of which the conversation may make no fact."""
+        await self.until(lambda _facts: any(words in line for line in self.printed))
+
     async def read(self) -> None:
         """Feed its stdout to the conversation, to its end."""
         assert self.process.stdout is not None
@@ -117,6 +123,7 @@ class Driven:
         async for chunk in self.process.stdout:
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
+                self.printed.append(line)
                 self._take(self.conversation.read(line))
             await self.flush()
         self._take((self.conversation.read(rest) if rest else []) + self.conversation.ended())
@@ -125,8 +132,7 @@ class Driven:
 
     def _take(self, facts: list[Fact]) -> None:
         self.facts += facts
-        if facts:
-            self._wake()
+        self._wake()
 
     def _wake(self) -> None:
         self._news.set()

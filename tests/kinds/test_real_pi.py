@@ -128,7 +128,7 @@ async def test_an_interrupted_model_call_ends_the_turn_and_the_next_one_runs(
     async with driven(PI, sitting(model), env=env, cwd=env["WORK"]) as pi:
         await pi.hand(task("[[hold:never]]"))
         await pi.until_count(TurnStarted, 1)
-        await eventually(lambda: server.asked)
+        await pi.until_printed(b"held ")  # before it has read a word it knows nothing of what the call has cost
         await pi.interrupt()
         await pi.until_count(TurnEnded, 1)
         assert only(pi.facts, TurnEnded)[0].outcome == "aborted"
