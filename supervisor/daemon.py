@@ -29,11 +29,12 @@ from supervisor.doors.reads import Reads
 from supervisor.doors.service import Call, Service
 from supervisor.launchers.limits import widen
 from supervisor.runtime import points, signals
+from supervisor.runtime.answer import Answer
 from supervisor.runtime.containment import marks
 from supervisor.runtime.containment.contain import contain
 from supervisor.runtime.containment.reaper import reap
 from supervisor.runtime.containment.sweep import sweep
-from supervisor.runtime.desk import Answer, Desk
+from supervisor.runtime.desk import Desk
 from supervisor.runtime.journal import codec
 from supervisor.runtime.journal.journal import HeldError, Journal, JournalError
 from supervisor.runtime.lag import Lag

@@ -20,7 +20,7 @@ from supervisor.doors.calls import Plain, ask, find_room, target
 from supervisor.doors.service import Call
 from supervisor.kinds import fields
 from supervisor.runtime import programs, transcript
-from supervisor.runtime.desk import Answer
+from supervisor.runtime.answer import Answer
 from supervisor.runtime.projects import Projects, Room
 
 

@@ -16,7 +16,7 @@ from supervisor.core.refusals import RefusedError
 from supervisor.core.requests import Request
 from supervisor.core.state import Node
 from supervisor.doors import wire
-from supervisor.runtime.desk import Answer
+from supervisor.runtime.answer import Answer
 from supervisor.runtime.projects import Projects, Room
 
 Plain = dict[str, Any]

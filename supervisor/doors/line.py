@@ -15,8 +15,9 @@ from supervisor.core.refusals import RefusedError
 from supervisor.core.requests import Fork
 from supervisor.doors import wire
 from supervisor.doors.calls import told
-from supervisor.runtime.desk import ROOM, Answer
+from supervisor.runtime.answer import Answer
 from supervisor.runtime.projects import Room
+from supervisor.runtime.watches import ROOM
 
 #: Whether the fork's program is there, looked at right before it is asked for.
 Present = Callable[[Fork], Awaitable[None]]
@@ -31,7 +32,7 @@ async def until_born(room: Room, by: Principal, request: Fork, present: Present,
     again, why = evolve(request, place=place), "asker"
     try:
         await told(answer)
-        while place and not room.desk.born(answer):
+        while place and not answer.born:
             # What was asked for is not given up while it becomes durable: an agent may have been born.
             with trio.CancelScope(deadline=deadline) as wait:
                 await room.desk.until(ROOM, lambda: rooms.due(room.project, place))

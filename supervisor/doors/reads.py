@@ -145,6 +145,7 @@ class Reads:
         room, params = self._room(call)
         since = params.get("since")
         if not params.get("follow"):
+            await room.desk.recorded()  # a tree shows what was decided: who has seen it there finds it here
             return await history.page(room, call.principal, since)
         await history.tell(room, call, since)
         leave = self._feeds.setdefault(room.id, feed.Feed(room)).follow(call.principal, call.relay)

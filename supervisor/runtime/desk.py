@@ -6,81 +6,37 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import trio
-from attrs import define, evolve, field
+from attrs import define, evolve
 
 from supervisor.core.authority import Agent, Principal
 from supervisor.core.decide.gate import decide, take
 from supervisor.core.decide.moment import Moment
-from supervisor.core.facts import (
-    Accepted,
-    Born,
-    Closing,
-    Downed,
-    Fact,
-    Granted,
-    Leaving,
-    Left,
-    LinedUp,
-    OutOfLine,
-)
+from supervisor.core.facts import Fact
 from supervisor.core.refusals import Refusal
 from supervisor.core.requests import VERB, Fork, Hold, Instruct, Request, Stamp, Start, Up
 from supervisor.core.state import Project
 from supervisor.runtime import points, turn
 from supervisor.runtime.allowance import Allowance
+from supervisor.runtime.answer import Answer
 from supervisor.runtime.journal import snapshot
 from supervisor.runtime.journal.chain import Batch
 from supervisor.runtime.journal.journal import Journal
 from supervisor.runtime.journal.recent import Recent
 from supervisor.runtime.refused import Refusals
+from supervisor.runtime.watches import Watch, Watches
 
 #: What a disk that is nearly full has no room for. All else goes on: it may be what makes room.
 NEW_WORK = (Fork, Instruct, Start, Up)
-#: Watched like an agent: the room that the tree has, and these are the facts that may change it.
-ROOM = "room"
-_ROOM = (Accepted, Closing, Downed, Granted, Leaving, Left, LinedUp, OutOfLine)
 #: Forks are counted over this many seconds.
 RATE_WINDOW = 60.0
 #: What the requests of one agent may add to the journal: this much at once, and this much a second (bytes).
 BURST, RATE = 4 * 1024 * 1024, 64 * 1024
 #: For so many agents it is remembered before those that are quiet again are forgotten.
 REMEMBERED = 1000
-
-
-@define
-class Answer:
-    """What a request came to, be it a refusal. It may be told once `durable` is set: `facts` and `seq` are final then,
-    and a refusal is on record."""
-
-    refusal: Refusal | None = None
-    facts: tuple[Fact, ...] = ()
-    seq: int = 0
-    size: int = 0  #: what it takes in the journal, in bytes
-    durable: trio.Event = field(factory=trio.Event)
-
-
-@define(eq=False)
-class Watch:
-    """Someone waits for a condition; `answer` is the batch that made it true."""
-
-    condition: Callable[[], bool]
-    answer: Answer
-    met: trio.Event = field(factory=trio.Event)
-
-    def look(self, answer: Answer) -> None:
-        """This happened: is it true now?"""
-        if not self.met.is_set() and self.condition():
-            self.answer = answer
-            self.met.set()
-
-    async def wait(self) -> None:
-        """Until it was true, and that is on disk."""
-        await self.met.wait()
-        await self.answer.durable.wait()
 
 
 @define
@@ -116,7 +72,7 @@ class Desk:
         self._work = trio.Event()
         self._newest = Answer()
         self._newest.durable.set()
-        self._watches: dict[str, set[Watch]] = {}
+        self._watches = Watches()
         self._followers: set[Callable[[Batch], None]] = set()
         self._forks: dict[str, deque[float]] = {}
         self._refusals = Refusals()
@@ -211,16 +167,8 @@ class Desk:
         self._waiting.append(_Open(evolve(batch, seq=answer.seq), line, answer))
         points.reach("appended", taken)
         self._work.set()
-        self._look(answer)
+        self._watches.look(answer)
         return answer
-
-    def _look(self, answer: Answer) -> None:
-        seen = {getattr(fact, "agent", "") for fact in answer.facts}
-        if ROOM in self._watches and any(isinstance(fact, _ROOM) for fact in answer.facts):
-            seen.add(ROOM)
-        for agent in seen & self._watches.keys():
-            for watch in tuple(self._watches[agent]):
-                watch.look(answer)
 
     # --- durability
 
@@ -268,6 +216,10 @@ class Desk:
 
     # --- waiting and watching
 
+    async def recorded(self) -> None:
+        """Wait until all that is decided by now is on record."""
+        await self._newest.durable.wait()
+
     def follow(self, follower: Callable[[Batch], None]) -> Callable[[], None]:
         """Call `follower` with each durable batch, without waiting for it; returns what ends that."""
         self._followers.add(follower)
@@ -278,22 +230,6 @@ class Desk:
         with self.watch(agent, condition) as watch:
             await watch.wait()
 
-    @contextmanager
-    def watch(self, agent: str, condition: Callable[[], bool]) -> Iterator[Watch]:
-        """Looks at the condition now and at each fact about the agent: what is true for a moment only counts. Who asked
-        for what makes it true begins to watch before it awaits anything."""
-        watch = Watch(condition, self._newest)
-        watches = self._watches.setdefault(agent, set())
-        watches.add(watch)
-        try:
-            watch.look(self._newest)
-            yield watch
-        finally:
-            watches.discard(watch)
-            if not watches and self._watches.get(agent) is watches:
-                del self._watches[agent]
-
-    @staticmethod
-    def born(answer: Answer) -> list[Born]:
-        """The agents that an answer brought."""
-        return [fact for fact in answer.facts if isinstance(fact, Born)]
+    def watch(self, agent: str, condition: Callable[[], bool]) -> AbstractContextManager[Watch]:
+        """A watch that looks at what is decided by now, and at each fact about the agent."""
+        return self._watches.watch(agent, condition, self._newest)

@@ -12,7 +12,8 @@ from supervisor.core.refusals import Refusal, RefusedError
 from supervisor.core.requests import Stop
 from supervisor.core.state import Project
 from supervisor.doors.calls import told
-from supervisor.runtime.desk import Answer, Desk
+from supervisor.runtime.answer import Answer
+from supervisor.runtime.desk import Desk
 from supervisor.runtime.journal.journal import Journal
 
 

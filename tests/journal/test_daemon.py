@@ -305,6 +305,25 @@ async def test_events_reach_back_to_the_beginning_over_all_segments(tmp_path: Pa
             assert followed[: len(printed)] == printed
 
 
+async def test_what_a_tree_has_shown_is_on_record_for_who_asks_after_it(tmp_path: Path) -> None:
+    with trio.fail_after(PATIENCE):
+        async with running(tmp_path) as fleet, trio.open_nursery() as nursery:
+            await fleet.up(toml(tmp_path))
+            await fleet.state_of("lead", "standing")
+
+            async def rename() -> None:
+                for number in range(100):
+                    await fleet.call("rename", agent="a1", name=f"name{number}")
+
+            nursery.start_soon(rename)
+            shown = ""
+            while shown != "name99":
+                (shown,) = await fleet.tree()
+                recorded = (await fleet.call("events", since=0))["events"]
+                if shown != "lead":
+                    assert shown in [event["name"] for event in recorded if event["fact"] == "Renamed"]
+
+
 async def test_a_damaged_snapshot_is_shown_and_replaced(tmp_path: Path) -> None:
     with trio.fail_after(PATIENCE):
         async with running(tmp_path) as fleet:
