@@ -16,7 +16,7 @@ from typing import Any
 
 import trio
 
-from tests.house import over
+from tests.house import PATIENCE, over
 
 CTL = [sys.executable, "-c", "import sys; from supervisor.ctl.main import main; sys.exit(main())"]
 DAEMON = [sys.executable, "-c", "import sys; from supervisor.warden import main; sys.exit(main())"]
@@ -173,7 +173,7 @@ async def running(at: Path, tier: str = "auto", *options: str) -> AsyncIterator[
     os.close(told)
     fleet = Fleet(at, process, tier)
     try:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE):
             await trio.to_thread.run_sync(lambda: os.read(ready, 64), abandon_on_cancel=True)
         os.close(ready)
         if process.poll() is not None:

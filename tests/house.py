@@ -22,8 +22,11 @@ import trio
 from attrs import field, frozen
 
 T = TypeVar("T")
+#: How long a test waits for what must come, in seconds: it tells what hangs from what a busy machine does late, and
+#: says nothing of how fast anything has to be.
+PATIENCE = 60.0
 #: How long what a test has ended may take to be gone, in seconds.
-GRACE = 2.0
+GRACE = 10.0
 #: Between two looks at a condition, in seconds.
 STEP = 0.005
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
@@ -34,7 +37,7 @@ _CGROUPS = "fleet-supervisor-*"
 async def eventually(condition: Callable[[], Coroutine[Any, Any, T]], within: float = ..., what: str = ...) -> T: ...
 @overload
 async def eventually(condition: Callable[[], T], within: float = ..., what: str = ...) -> T: ...
-async def eventually(condition: Callable[[], Any], within: float = 10.0, what: str = "") -> Any:
+async def eventually(condition: Callable[[], Any], within: float = PATIENCE, what: str = "") -> Any:
     """Wait until `condition()` (which may be async) is true and give what it gave."""
     got: object = None
     with trio.move_on_after(within):
@@ -48,7 +51,7 @@ async def eventually(condition: Callable[[], Any], within: float = 10.0, what: s
     raise AssertionError(f"not within {within} s: {what or inspect.getsource(condition).strip()} (last: {got!r})")
 
 
-def eventually_sync(condition: Callable[[], T], within: float = 10.0, what: str = "") -> T:
+def eventually_sync(condition: Callable[[], T], within: float = PATIENCE, what: str = "") -> T:
     """The same where there is no trio."""
     end, tick = time.monotonic() + within, threading.Event()
     while not (got := condition()):

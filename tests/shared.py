@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.stage import PATIENCE, Stage
+from tests.e2e.stage import Stage
 from tests.fleet import DAEMON, Fleet, RefusedError
-from tests.house import below
+from tests.house import PATIENCE, below
 
 _RUNNING: list[Shared] = []
 

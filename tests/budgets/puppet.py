@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.stage import PATIENCE, Stage, kind
-from tests.house import eventually
+from tests.e2e.stage import Stage, kind
+from tests.house import PATIENCE, eventually
 
 PROGRAM = str(Path(__file__).with_name("puppet_program.py"))
 #: The kind `puppet`. It is put to an end by SIGTERM as any program is.

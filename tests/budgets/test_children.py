@@ -12,9 +12,9 @@ import trio
 
 from tests.budgets.conftest import Lead
 from tests.budgets.puppet import PUPPET, TURN_ENDED, Puppet
-from tests.e2e.stage import PATIENCE, Stage, project
+from tests.e2e.stage import Stage, project
 from tests.fleet import running
-from tests.house import over
+from tests.house import PATIENCE, over
 
 
 def said(text: str) -> dict[str, Any]:

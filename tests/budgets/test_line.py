@@ -16,9 +16,9 @@ import trio
 
 from tests.budgets.conftest import Lead
 from tests.budgets.puppet import TURN_ENDED, Puppet
-from tests.e2e.stage import PATIENCE, Stage, project
+from tests.e2e.stage import Stage, project
 from tests.fleet import CTL, Fleet, RefusedError, running
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 
 
 async def line(fleet: Fleet) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ async def equal(
         )
 
     try:
-        await eventually(booked, within=20)
+        await eventually(booked)
     except AssertionError:
         own = counted((await fleet.tree())["lead"]["own"])
         raise AssertionError(f"booked {own}, billed {cli.billed(server, killed)}") from None
@@ -85,7 +85,7 @@ async def full(fleet: Fleet, cli: Cli, server: ModelServer) -> None:
         right = cli.name == "qwen" or held in (last.tokens, last.tokens - last.output)
         return bool(right and lead["context_percent"] == round(100 * held / window, 2))
 
-    await eventually(told, within=20)
+    await eventually(told)
 
     async def alike() -> bool:  # qwen tells its own count a moment later
         (row,) = (await fleet.call("usage"))["agents"]

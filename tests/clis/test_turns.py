@@ -110,7 +110,7 @@ async def test_an_answer_that_is_cut_is_booked_as_far_as_it_is_known(
     async with alive(cli, tmp_path, "read") as live:
         await ready(live)
         await live.hand(task("[[hold:never]]"))
-        await eventually(lambda: server.asked, within=60)
+        await eventually(lambda: server.asked)
         await live.until(lambda facts: only(facts, TurnStarted))
         await live.interrupt()
         assert (await ended(live)).outcome == "aborted"

@@ -16,7 +16,7 @@ from supervisor.core.spec import KindSpec
 from supervisor.kinds.kind import Kind
 from tests.fleet import Fleet
 from tests.fleet import running as daemon
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 from tests.model_server import BILLED, Call, ModelServer
 from tests.npm import agent_cli
 
@@ -77,8 +77,8 @@ def counted(usage: dict[str, Any]) -> dict[str, int]:
 
 @asynccontextmanager
 async def fleet_of(at: Path, toml: str, tier: str = "auto") -> AsyncIterator[Fleet]:
-    """A daemon with this content accepted; the whole of its test has three minutes."""
-    with trio.fail_after(180):
+    """A daemon with this content accepted; the whole of its test has three times what one wait may take."""
+    with trio.fail_after(3 * PATIENCE):
         async with daemon(at, tier) as fleet:
             await fleet.up(toml)
             yield fleet

@@ -93,7 +93,7 @@ async def test_a_claude_forks_a_codex_and_a_pi_with_budgets_and_they_are_disband
             tree = await fleet.tree()
             return all(counted(tree[name]["own"]) == billed(server, name) for name in ("lead", *CHILDREN))
 
-        await eventually(equal, within=20)
+        await eventually(equal)
         tree = await fleet.tree()
         assert {each["kind"] for each in tree.values()} == {"claude", "codex", "pi"}
         whole = {name: sum(billed(server, each)[name] for each in ("lead", *CHILDREN)) for name in BILLED}

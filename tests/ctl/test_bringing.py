@@ -15,6 +15,7 @@ import trio
 from supervisor.ctl import daemon
 from tests.ctl.server import WireError, ctl, serve, socket_path
 from tests.fleet import running
+from tests.house import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -171,7 +172,7 @@ def test_a_file_that_is_not_utf8_or_not_readable_never_reaches_the_daemon(projec
 async def test_a_file_as_large_as_the_page_says_is_accepted(tmp_path: Path) -> None:
     largest = 983_040
     assert f"at most {largest:,} bytes" in (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE):
         async with running(tmp_path) as fleet:
             head = '[agents.lead]\nkind = "scripted"\n# '
             file = tmp_path / "agents.toml"

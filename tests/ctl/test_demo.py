@@ -37,7 +37,7 @@ def test_once_draws_a_tree_with_children_of_children_and_leaves_nothing(director
 
 
 def drawn(opened: Window) -> None:
-    opened.until(lambda seen: "builder" in seen, within=60)
+    opened.until(lambda seen: "builder" in seen)
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
@@ -56,7 +56,7 @@ def test_a_demo_that_was_killed_takes_its_daemon_and_agents_with_it(directories:
         drawn(opened)
         opened.process.kill()
         opened.process.wait()
-        eventually_sync(lambda: not [each for each in processes_below(os.getpid()) if each.state != "Z"], within=60)
+        eventually_sync(lambda: not [each for each in processes_below(os.getpid()) if each.state != "Z"])
     (left,) = directories.iterdir()
     assert left.name.startswith("fleet-demo-")
     shutil.rmtree(left)

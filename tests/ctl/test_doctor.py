@@ -19,6 +19,7 @@ from supervisor.kinds.kind import Kind
 from supervisor.kinds.programs import PROGRAMS, Program
 from supervisor.kinds.table import KINDS
 from tests.fleet import CTL, Fleet, running
+from tests.house import PATIENCE
 
 PI = next(program for program in PROGRAMS if program.name == "pi")
 ROOT = Path(__file__).parents[2]
@@ -189,7 +190,7 @@ async def test_a_living_daemon_is_compared_with_the_shell(tmp_path: Path) -> Non
     environ = installed(tmp_path, PI.tested, "22.20.0") | {"OPENAI_API_KEY": "only-here"}
     script(tmp_path / "bin" / "codex", "#!/bin/sh\necho codex-cli 0.1.0\n")
     path = f"{environ['PATH']}:{os.environ['PATH']}"
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with running(tmp_path / "fleet", "warden") as fleet:
             await fleet.up('[project]\nname = "t"\n')
             _, found = await doctor(fleet, PATH=path, OPENAI_API_KEY="only-here")

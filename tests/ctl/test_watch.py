@@ -22,6 +22,7 @@ import pytest
 
 from tests.ctl import fleets
 from tests.ctl.server import HangUpError, ctl, serve
+from tests.house import PATIENCE
 
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
@@ -80,7 +81,7 @@ class Window:
         self.slave = slave
         self.seen = ""
 
-    def until(self, condition: Callable[[str], object], within: float = 20.0) -> str:
+    def until(self, condition: Callable[[str], object], within: float = PATIENCE) -> str:
         """Read until what was written meets the condition."""
         end = time.monotonic() + within
         while not condition(self.seen):

@@ -18,9 +18,7 @@ from supervisor.core.state import Node
 from supervisor.runtime.containment.contain import contain
 from supervisor.runtime.containment.reaper import reap
 from supervisor.runtime.projects import Projects, Room
-from tests.house import below, eventually
-
-PATIENCE = 20.0
+from tests.house import PATIENCE, below, eventually
 
 
 @pytest.fixture

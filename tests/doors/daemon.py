@@ -18,6 +18,7 @@ from supervisor.doors import wire
 from supervisor.doors.control import serve
 from supervisor.doors.service import Call, Limits, Service
 from supervisor.runtime.peers import Peers
+from tests.house import PATIENCE
 
 LARGE = Limits()
 SMALL = Limits(outbox=64 * 1024, stall=0.2)
@@ -125,7 +126,7 @@ class Client:
 @asynccontextmanager
 async def daemon(tmp_path: Path, limits: Limits = LARGE) -> AsyncIterator[Daemon]:
     state = Daemon(tmp_path / "run" / "control", limits)
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(serve, state.path, state.service))
             yield state

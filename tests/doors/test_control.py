@@ -15,7 +15,7 @@ from supervisor.doors import wire
 from supervisor.doors.service import Call
 from supervisor.runtime.peers import identity
 from tests.doors.daemon import SMALL, client, daemon, number_of
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 
 # --- requests and their answers
 
@@ -181,7 +181,7 @@ async def test_a_refusal_at_the_door_is_told_once_it_is_on_record(tmp_path: Path
                 told.append(await caller.ask("shutdown"))
 
             nursery.start_soon(ask)
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 while not state.recording.statistics().tasks_waiting:
                     await trio.lowlevel.checkpoint()
             await trio.testing.wait_all_tasks_blocked()

@@ -24,7 +24,7 @@ from supervisor.doors.control import serve
 from supervisor.doors.service import Limits
 from supervisor.runtime.peers import identity
 from tests.doors.daemon import SMALL, Client, Daemon, client, daemon, number_of
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 
 
 async def _pour(caller: Client, data: bytes) -> None:
@@ -237,7 +237,7 @@ async def test_what_no_one_is_said_to_have_written_closes_the_connection(tmp_pat
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
         return state.service.resolve(sock)
 
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(serve, state.path, evolve(service, resolve=resolve)))
             async with client(state) as caller:
@@ -261,7 +261,7 @@ async def test_a_caller_that_cannot_be_named_ends_no_door(tmp_path: Path) -> Non
         return state.service.resolve(sock)
 
     service = evolve(state.service, resolve=resolve, on_fault=lambda sort, _words: faults.append(sort))
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(serve, state.path, service))
             async with client(state) as caller:

@@ -24,7 +24,7 @@ from supervisor.doors.control import serve
 from supervisor.doors.listener import Bound, DoorError, TakenError, bind
 from supervisor.doors.service import Call, Service
 from supervisor.runtime.peers import Peers
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 
 _LISTENS = """
 import socket, sys
@@ -83,7 +83,7 @@ async def served(path: Path) -> AsyncIterator[Served]:
     state = Served()
     peers = Peers(os.geteuid(), {}, set())
     service = Service(peers.resolve, state.dispatch, on_fault=lambda _sort, words: state.faults.append(words))
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             await nursery.start(partial(serve, path, service))
             yield state
@@ -96,7 +96,7 @@ def door(tmp_path: Path) -> Path:
 
 
 async def _bound(path: Path) -> Bound:
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         return await bind(path)
 
 

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from tests.doors.programs import asker, program, shell
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 from tests.unprivileged import Unprivileged
 
 _SOURCE = Path(__file__).with_name("small_fleet.py").read_text()
@@ -65,7 +65,7 @@ class Small:
 @asynccontextmanager
 async def small(user: Unprivileged, door: str, agents: dict[str, list[str]], cells: str = "") -> AsyncIterator[Small]:
     argv = [user.python, "-I", "-c", _SOURCE, json.dumps({"path": door, "agents": agents, "cells": cells})]
-    with trio.fail_after(30):
+    with trio.fail_after(PATIENCE):
         process = await trio.lowlevel.open_process(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", **user.identity
         )

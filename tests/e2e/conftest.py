@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.stage import PATIENCE, Stage
+from tests.e2e.stage import Stage
 from tests.fleet import running
+from tests.house import PATIENCE
 from tests.shared import Shared, project_in, shared_daemon
 
 

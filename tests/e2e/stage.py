@@ -14,10 +14,10 @@ import trio
 
 from supervisor.doors import paths
 from tests.fleet import Fleet
-from tests.house import Seen, below, eventually, seen
-from tests.processes.stage import PATIENCE, VICTIMS, alive, cgroups_missing
+from tests.house import PATIENCE, Seen, below, eventually, seen
+from tests.processes.stage import VICTIMS, alive, cgroups_missing
 
-__all__ = ["PATIENCE", "SLEEP", "VICTIMS", "Stage", "alive", "cgroups_missing", "kind", "project"]
+__all__ = ["SLEEP", "VICTIMS", "Stage", "alive", "cgroups_missing", "kind", "project"]
 
 #: Does nothing, for long; the plainest agent.
 SLEEP = ["sleep", "1000"]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import start_daemon
-from tests.e2e.stage import PATIENCE, Stage, kind, lines_of, project
+from tests.e2e.stage import Stage, kind, lines_of, project
 from tests.fleet import RefusedError
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 
 THREE = "[agents.lead]\n[agents.lead.agents.one]\n[agents.lead.agents.two]\n"
 #: Meant for the daemon by whoever started it.

@@ -10,9 +10,9 @@ from typing import Any
 
 import trio
 
-from tests.e2e.stage import PATIENCE, Stage, project
+from tests.e2e.stage import Stage, project
 from tests.fleet import RefusedError
-from tests.house import eventually, seen
+from tests.house import PATIENCE, eventually, seen
 
 #: How many things happen, and how many at once.
 EVENTS, HANDS = 120, 6

@@ -7,8 +7,8 @@ import signal
 
 from supervisor.runtime.containment import cgroupfs
 from supervisor.runtime.containment.marks import argv0
-from tests.e2e.stage import PATIENCE, Stage, alive, project
-from tests.house import eventually
+from tests.e2e.stage import Stage, alive, project
+from tests.house import PATIENCE, eventually
 
 #: Leaves a process that sheds every sign of whose it is; its cgroup too, for the one whose directory is given.
 HIDES = """

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.stage import PATIENCE
 from tests.e2e.wrapped import FREE
+from tests.house import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 

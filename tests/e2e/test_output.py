@@ -11,8 +11,8 @@ from pathlib import Path
 import trio
 
 from supervisor.runtime import transcript
-from tests.e2e.stage import PATIENCE, Stage, lines_of, project, three_only
-from tests.house import eventually
+from tests.e2e.stage import Stage, lines_of, project, three_only
+from tests.house import PATIENCE, eventually
 
 #: Who uses no tick of the clock between so many looks, some milliseconds apart, is not busy.
 LOOKS = 40

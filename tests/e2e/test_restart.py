@@ -16,9 +16,9 @@ import trio
 
 from supervisor.runtime.journal.verify import verify
 from tests.e2e.conftest import start_daemon
-from tests.e2e.stage import PATIENCE, Stage, alive, project, terminated
+from tests.e2e.stage import Stage, alive, project, terminated
 from tests.fleet import DAEMON, Fleet, RefusedError
-from tests.house import eventually, over, seen
+from tests.house import PATIENCE, eventually, over, seen
 
 NESTED = "[agents.lead]\n[agents.lead.agents.kid]\n[agents.lead.agents.kid.agents.grandkid]\n"
 NAMES = ("lead", "kid", "grandkid")

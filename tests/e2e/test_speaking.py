@@ -72,7 +72,7 @@ class Theirs:
             os.write(fd, line.encode() + b"\n")
         finally:
             os.close(fd)
-        await eventually((home / "told").exists, within=30)
+        await eventually((home / "told").exists)
         text, _, code = (home / "told").read_text().rstrip().rpartition("exit ")
         return text, int(code)
 
@@ -95,7 +95,7 @@ async def theirs(user: Unprivileged) -> AsyncIterator[Theirs]:
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **user.identity,
     )  # fmt: skip
     try:
-        await eventually((root / "run/fleet-supervisor/control.sock").exists, within=30)
+        await eventually((root / "run/fleet-supervisor/control.sock").exists)
         await fleet.ctl("up")
         yield fleet
     finally:
@@ -156,7 +156,7 @@ async def test_each_caller_gets_exactly_what_it_is(unprivileged: Unprivileged) -
             )
             await fleet.agent("a1", left)
             home = fleet.agents() / "a1"
-            await eventually(lambda: (home / "left").exists() and (home / "left").read_text().strip(), within=30)
+            await eventually(lambda: (home / "left").exists() and (home / "left").read_text().strip())
             assert '"nobody"' in (home / "left").read_text()
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import trio
 
-from tests.e2e.stage import PATIENCE, Stage, alive, project, terminated
+from tests.e2e.stage import Stage, alive, project, terminated
 from tests.fleet import RefusedError
+from tests.house import PATIENCE
 
 #: Notes each signal, with its name, in a file; ends after so many seconds.
 NOTING = """

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.stage import PATIENCE, Stage, alive, project, terminated
-from tests.house import eventually
+from tests.e2e.stage import Stage, alive, project, terminated
+from tests.house import PATIENCE, eventually
 
 #: Leaves a job in the background, and ends as if all were well.
 LEAVES = """nohup sleep 1000 >/dev/null 2>&1 &

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.e2e.stage import PATIENCE, Stage, alive, project, terminated
+from tests.e2e.stage import Stage, alive, project, terminated
 from tests.fleet import RefusedError
-from tests.house import eventually, eventually_sync
+from tests.house import PATIENCE, eventually, eventually_sync
 
 #: A first generation freezer: what is frozen in it does not even die of SIGKILL, as a process that waits for a disk.
 FREEZER = Path("/sys/fs/cgroup/freezer")

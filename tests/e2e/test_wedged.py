@@ -10,9 +10,9 @@ from functools import partial
 
 import trio
 
-from tests.e2e.stage import PATIENCE, Stage, alive, project
+from tests.e2e.stage import Stage, alive, project
 from tests.fleet import CTL
-from tests.house import eventually, seen
+from tests.house import PATIENCE, eventually, seen
 
 #: Begins a turn with each text, and says something for ever.
 TALKS = """print('{"fleet":"ready"}', flush=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 import trio
 
 from tests.fleet import Fleet
+from tests.house import PATIENCE
 
 #: The promise, in seconds. The middle of many, because the machine that runs the tests has other work too.
 PROMISE = 0.1
@@ -57,7 +58,7 @@ async def siege(fleet: Fleet, growth: int = GROWTH) -> AsyncIterator[None]:
     before = memory(pid)
     forget_peak(pid)
     argv = [sys.executable, "-ISc", _PROBE, str(fleet.socket), str(ANSWERS)]
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         yield
         asked = await trio.run_process(argv, capture_stdout=True, stderr=subprocess.STDOUT, check=False)
     assert asked.returncode == 0, asked.stdout.decode()
@@ -69,7 +70,7 @@ async def siege(fleet: Fleet, growth: int = GROWTH) -> AsyncIterator[None]:
 
 async def faults(fleet: Fleet, *words: str) -> list[str]:
     """What `status` shows of faults, once all of these words stand in it."""
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         while True:
             found = (await fleet.call("status"))["faults"]
             shown = [f"{fault['where']}: {fault['what']}" for fault in found]

@@ -27,10 +27,9 @@ from supervisor.runtime.journal.verify import verify
 from supervisor.runtime.projects import LOW_DISK
 from supervisor.warden import STARTS
 from tests.fleet import DAEMON, Fleet, RefusedError, running
-from tests.house import eventually, over
+from tests.house import PATIENCE, eventually, over
 
 MEGABYTE = 1024 * 1024
-PATIENCE = 60.0
 
 
 def toml(tmp_path: Path, more: str = "") -> str:

@@ -19,6 +19,7 @@ from supervisor.runtime.journal.chain import Batch
 from supervisor.runtime.journal.journal import SEGMENT, HeldError, Journal, JournalError
 from supervisor.runtime.journal.segments import NAME, Files, snapshots
 from supervisor.runtime.journal.verify import verify
+from tests.house import PATIENCE
 from tests.journal.life import PROJECT, batches, fill, replayed, take, text
 from tests.journal.steps import ADDED
 
@@ -99,7 +100,7 @@ async def test_a_desk_goes_on_deciding_while_a_segment_is_begun(tmp_path: Path) 
             if number % 3 == 0:
                 await answer.durable.wait()
 
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(desk.run)
             async with trio.open_nursery() as speakers:

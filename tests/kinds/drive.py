@@ -15,6 +15,7 @@ from supervisor.core.facts import Fact, Input, Spent
 from supervisor.core.ledger import ZERO, Meter, Usage
 from supervisor.core.spec import KindSpec, Spec
 from supervisor.kinds.kind import Conversation, Kind, Seat
+from tests.house import PATIENCE
 
 F = TypeVar("F", bound=Fact)
 
@@ -164,7 +165,7 @@ async def driven(
             async with trio.open_nursery() as nursery:
                 live.facts += live.conversation.open()
                 nursery.start_soon(live.read)
-                with trio.fail_after(60):
+                with trio.fail_after(2 * PATIENCE):
                     await _flush_unless_gone(live)
                     yield live
                 nursery.cancel_scope.cancel()

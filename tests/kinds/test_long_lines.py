@@ -14,6 +14,7 @@ from supervisor.kinds.kind import LINE_LIMIT, Conversation
 from supervisor.kinds.lines import LINES
 from supervisor.kinds.pi import PI
 from tests.fleet import running
+from tests.house import PATIENCE
 from tests.kinds.drive import seat
 
 SIZE = LINE_LIMIT + 1
@@ -74,7 +75,7 @@ async def test_the_end_of_a_long_run_is_no_fault_and_costs_no_memory(tmp_path: P
     (tmp_path / "program.py").write_text(PROGRAM)
     command = json.dumps([sys.executable, str(tmp_path / "program.py")])
     toml = f'[kinds.long]\nprotocol = "pi"\ncommand = {command}\n[agents.lead]\nkind = "long"\n'
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with running(tmp_path) as fleet:
             await fleet.up(toml)
             await fleet.ctl("instruct", "lead", "turn_end 1000", "--wait")

@@ -17,6 +17,7 @@ from supervisor.kinds.gemini import GEMINI
 from supervisor.kinds.kind import Kind
 from supervisor.kinds.opencode import OPENCODE
 from tests.fleet import Fleet, running
+from tests.house import PATIENCE
 from tests.model_server import ModelServer
 
 
@@ -96,8 +97,8 @@ CLIS = (
 
 @asynccontextmanager
 async def fleet_of(at: Path, toml: str, tier: str = "auto") -> AsyncIterator[Fleet]:
-    """A daemon with this content accepted; the whole of its test has four minutes."""
-    with trio.fail_after(240):
+    """A daemon with this content accepted; the whole of its test has four times what one wait may take."""
+    with trio.fail_after(4 * PATIENCE):
         async with running(at, tier) as fleet:
             await fleet.up(toml)
             yield fleet

@@ -12,6 +12,7 @@ from typing import Any
 import trio
 
 from tests.fleet import Fleet, running
+from tests.house import PATIENCE
 from tests.model_server import BILLED, ModelServer
 
 #: One model a wire; the lead and its child speak different ones, so that their bills are told apart.
@@ -48,8 +49,8 @@ directory = "."
 
 @asynccontextmanager
 async def fleet_of(at: Path, toml: str = LEAD, tier: str = "auto") -> AsyncIterator[Fleet]:
-    """A daemon with this content accepted; the whole of its test has a minute."""
-    with trio.fail_after(60):
+    """A daemon with this content accepted; the whole of its test has three times what one wait may take."""
+    with trio.fail_after(3 * PATIENCE):
         async with running(at, tier) as fleet:
             await fleet.up(toml)
             yield fleet

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 from tests.model_server import ModelServer
 from tests.pi.person import billed, counted
 
@@ -93,12 +93,12 @@ class Terminal:
 async def terminal(at: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Terminal]:
     """A terminal, and at the end no daemon."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         sits = Terminal(at)
         try:
             yield sits
         finally:
-            with trio.CancelScope(shield=True), trio.fail_after(20):
+            with trio.CancelScope(shield=True), trio.fail_after(PATIENCE):
                 await trio.run_process(["supervisorctl", "shutdown"], check=False, capture_stdout=True)
 
 

@@ -14,10 +14,9 @@ from supervisor.launchers.local import Process
 from supervisor.runtime.containment import cgroupfs, marks
 from supervisor.runtime.containment.cell import Cell, Containment
 from supervisor.runtime.containment.contain import contain
+from tests.house import PATIENCE
 
 VICTIMS = str(Path(__file__).with_name("victims.py"))
-#: Long enough for a loaded machine; whatever takes this long has failed.
-PATIENCE = 20.0
 
 
 @functools.cache

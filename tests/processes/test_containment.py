@@ -15,8 +15,8 @@ import trio
 from supervisor.runtime.containment import cgroupfs, marks
 from supervisor.runtime.containment.cell import Member
 from supervisor.runtime.containment.cgroup import CgroupCell
-from tests.house import eventually
-from tests.processes.stage import PATIENCE, Stage, alive, elsewhere, there
+from tests.house import PATIENCE, eventually
+from tests.processes.stage import Stage, alive, elsewhere, there
 
 WAYS = ("child", "grandchild", "session", "double", "deaf")
 

@@ -9,8 +9,8 @@ import trio
 
 from supervisor.runtime.containment import marks
 from supervisor.runtime.containment.ladder import Clock, end
-from tests.house import eventually
-from tests.processes.stage import PATIENCE, Stage, alive
+from tests.house import PATIENCE, eventually
+from tests.processes.stage import Stage, alive
 
 FAR = 1000.0
 #: Counts its SIGTERMs on stdout and does not end by them.

@@ -17,8 +17,8 @@ import trio
 
 from supervisor.launchers import local
 from supervisor.runtime.containment import marks
-from tests.house import eventually, fds
-from tests.processes.stage import PATIENCE, Stage
+from tests.house import PATIENCE, eventually, fds
+from tests.processes.stage import Stage
 
 ROOT = Path(__file__).parents[2]
 

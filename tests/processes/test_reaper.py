@@ -10,8 +10,8 @@ import trio
 
 from supervisor.runtime.containment import marks
 from supervisor.runtime.containment.sweep import sweep
-from tests.house import eventually
-from tests.processes.stage import PATIENCE, Stage, alive
+from tests.house import PATIENCE, eventually
+from tests.processes.stage import Stage, alive
 
 
 async def test_orphans_leave_no_zombies(stage: Stage) -> None:

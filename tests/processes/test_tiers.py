@@ -148,7 +148,7 @@ DELEGATED = """if True:
             assert await leader.stdout.receive_some(10) == b"on\\n"
             print(os.path.basename(marks.cgroup(leader.pid)))
             print(len(cell.members()))
-            with trio.fail_after(20):
+            with trio.fail_after(60):
                 await cell.clear(10)
             print("living" if cell.living() else "gone")
             leader.close()

@@ -15,10 +15,9 @@ from supervisor.conformance.examine import Memory, scripted
 from supervisor.doors import paths
 from supervisor.runtime.journal.segments import NAME
 from tests.fleet import Fleet, running
-from tests.house import below, eventually, over
+from tests.house import PATIENCE, below, eventually, over
 
 #: The longest that a test of several lives may take.
-PATIENCE = 60.0
 
 
 def agent(name: str, *, under: str = "", **values: Any) -> str:
@@ -50,7 +49,7 @@ def project(*tables: str) -> str:
 @asynccontextmanager
 async def life(at: Path, tier: str = "auto") -> AsyncIterator[Fleet]:
     """One life of the daemon, without a warden: what it leaves is the next one's to end."""
-    with trio.fail_after(PATIENCE):
+    with trio.fail_after(3 * PATIENCE):
         async with running(at, tier) as fleet:
             yield fleet
 

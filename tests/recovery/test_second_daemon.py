@@ -15,7 +15,7 @@ import trio
 from supervisor.runtime.journal.segments import NAME
 from supervisor.runtime.journal.verify import verify
 from tests.fleet import DAEMON, Fleet, RefusedError
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 from tests.recovery.lives import agent, kill, life, pids, project, settled
 
 #: Exit statuses: another daemon is there; no daemon; timed out.
@@ -65,7 +65,7 @@ async def test_of_daemons_that_start_at_once_exactly_one_stays(tmp_path: Path) -
     async def watch(racer: subprocess.Popen[str]) -> None:
         losers.append(await ended(racer))
 
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             for racer in racers:
                 nursery.start_soon(watch, racer)

@@ -15,7 +15,7 @@ import trio
 from attrs import define, frozen
 
 from tests.fleet import Fleet
-from tests.house import STEP
+from tests.house import PATIENCE, STEP
 from tests.systemd import UserManager
 
 PORTER = Path(__file__).with_name("porter.py")
@@ -225,7 +225,7 @@ async def booted(manager: UserManager, python: str, room: Path) -> AsyncIterator
     finally:
         with trio.CancelScope(shield=True):
             try:
-                with trio.fail_after(30):
+                with trio.fail_after(PATIENCE):
                     await trio.to_thread.run_sync(lambda: process.communicate(""), abandon_on_cancel=True)
             finally:
                 if process.poll() is None:

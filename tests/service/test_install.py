@@ -7,10 +7,9 @@ from pathlib import Path
 
 import trio
 
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 from tests.service.inside import UNIT, Inside, Service
 
-PATIENCE = 60
 TREE = '[agents.lead]\nkind = "scripted"\n'
 
 

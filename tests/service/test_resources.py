@@ -14,10 +14,9 @@ from supervisor.core.spec import Resources
 from supervisor.runtime.containment import cgroupfs
 from supervisor.runtime.containment.controllers import CONTROLLER, Controllers
 from tests.fleet import running
-from tests.house import cgroup_roots, end_group, eventually
+from tests.house import PATIENCE, cgroup_roots, end_group, eventually
 from tests.service.inside import UNIT, Inside, Service
 
-PATIENCE = 60
 LIMITED = 'resources = { memory = "64M", cpu = "50%", processes = 20 }'
 EATER = "x = []\nwhile True: x.append(bytearray(1 << 20))"
 #: `eater` waits for the first line on its stdin before it eats.

@@ -11,6 +11,7 @@ from typing import Any
 import trio
 from attrs import Factory, define
 
+from tests.house import PATIENCE
 from tests.service.inside import Inside, Process, Service
 
 KILLS = 20
@@ -163,13 +164,13 @@ async def test_twenty_kills_at_random_moments_under_load(inside: Inside) -> None
     chance = random.Random(seed)  # noqa: S311  moments, no secrets
     wanted = Wanted()
     ours = {process.pid for process in inside.processes()}
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         await inside.install("--now")
         service = Service(inside)
         await service.up(TREE)
         await service.alive(*wanted.names)
     for _ in range(KILLS):
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE):
             await busy(service)
             before = (await service.call("status"))["pid"]
             async with trio.open_nursery() as nursery:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import trio
 
-from tests.house import end_group, eventually
+from tests.house import PATIENCE, end_group, eventually
 from tests.service.inside import UNIT, Inside, Service, booted
 from tests.systemd import UserManager
 
 #: Long enough for a busy machine; on an idle one nothing here takes more than two seconds.
-PATIENCE = 60
 
 TREE = """
 [defaults]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from supervisor.runtime.stderr import Stderr
 from supervisor.runtime.transcript import Follower, Lines, Transcript, tail, text
-from tests.house import eventually
+from tests.house import PATIENCE, eventually
 
 LINE = b"x" * 99 + b"\n"
 
@@ -200,7 +200,7 @@ async def test_a_follower_sees_each_line_once_over_rotations(tmp_path: Path, nur
             await eventually(partial(told, number + 1))
     transcript.write(b"without an end")
     transcript.close()
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         await ended.wait()
     assert [line.split()[0] for line in found] == [b"%d" % number for number in range(500)] + [b"without"]
 
@@ -209,7 +209,7 @@ async def test_a_slow_follower_is_told_how_much_it_missed(tmp_path: Path) -> Non
     transcript = Transcript(tmp_path / "t", cap=1_000)
     follower = Follower(transcript, 0)
     transcript.write(LINE * 100)
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         lines = [line for _ in range(2) for line in await follower.lines()]
     assert lines == [LINE[:-1]] * 10
     assert follower.skipped == 90 * len(LINE)
@@ -226,7 +226,7 @@ async def test_an_agent_can_flood_stderr_and_the_disk_stays_under_the_cap(tmp_pa
     flood = "head -c 20000000 /dev/zero >&2; echo; echo done >/dev/stderr"
     async with trio.open_nursery() as nursery:
         agent = await nursery.start(partial(trio.run_process, ["sh", "-c", flood], stderr=stderr.fd))
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE):
             await stderr.pump()
     assert agent.returncode == 0
     stderr.close()
