@@ -12,7 +12,6 @@ from tests.house import PATIENCE, end_group, eventually
 from tests.service.inside import UNIT, Inside, Service, booted
 from tests.systemd import UserManager
 
-#: Long enough for a busy machine; on an idle one nothing here takes more than two seconds.
 
 TREE = """
 [defaults]
