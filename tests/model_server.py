@@ -1,9 +1,9 @@
 """A model provider on loopback, played by a script, that keeps a bill: tests compare what was booked with it.
 
 The last `[[mark]]` in what the user said decides the answer: `[[ok]]`, `[[say:WORDS]]`, `[[bash:COMMAND]]`
-(one tool call, then words), `[[call:TOOL {JSON}]]` (of any tool), `[[err:CODE]]` or `[[err:CODE,TIMES]]`,
-`[[slow:SECONDS]]`, and `[[hold:NAME]]`, which is answered when the test calls `release(NAME)`. It must bill exactly
-what it told the client."""
+(one tool call, then words), `[[call:TOOL {JSON}]]` (of any tool), `[[slow:SECONDS]]`, `[[hold:NAME]]`, which is
+answered when the test calls `release(NAME)`, and `[[err:CODE]]`, `[[err:CODE,TIMES]]` or `[[err:CODE,TIMES,NAME]]`,
+which is held like that once it has failed so often. It must bill exactly what it told the client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field, frozen
 
-from tests.model_wires import WIRES, Wire
+from tests.model_wires import WIRES, Talk, Wire
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -53,7 +53,7 @@ class ModelServer:
     """`with ModelServer() as server:`; `server.bill` is what was told, in order."""
 
     bill: list[Call] = field(factory=list)
-    #: each request's last user text, failed ones included
+    #: each request's last user text, failed ones included; whoever sees one here finds it in the lists below
     asked: list[str] = field(factory=list)
     #: each request's tools, by name
     tools: list[list[str]] = field(factory=list)
@@ -105,6 +105,14 @@ class ModelServer:
 
     # --- for the handler
 
+    def note(self, talk: Talk, tools: list[str], body: str) -> None:
+        """A request has come: it has the same place in each list."""
+        with self._changed:
+            self.tools.append(tools)
+            self.bodies.append(body)
+            self.results.append(talk.results)
+            self.asked.append(talk.said)
+
     def book(self, call: Call) -> None:
         with self._changed:
             self.bill.append(call)
@@ -146,17 +154,15 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(404, {"error": {"message": f"no wire is spoken at {self.path}"}})
             return
         talk = wire.read(body)
-        self.server_of_test.asked.append(talk.said)
-        self.server_of_test.tools.append(wire.tools(body))
-        self.server_of_test.bodies.append(json.dumps(body, ensure_ascii=False))
-        self.server_of_test.results.append(talk.results)
+        self.server_of_test.note(talk, wire.tools(body), json.dumps(body, ensure_ascii=False))
         found = _MARK.findall(talk.said)
         mark, given = found[-1] if found else ("ok", "")
         if mark == "err":
-            code, _, times = given.partition(",")
+            code, times, name = [*given.split(","), "", ""][:3]
             if self.server_of_test.fails(talk.said, int(times or 10**9)):
                 self._fail(int(code), wire.failure(int(code)))
                 return
+            mark, given = ("hold", name) if name else ("ok", "")
         # A Gemini request names its model in its path: /v1beta/models/NAME:streamGenerateContent
         model = body.get("model") or path.rpartition("/")[2].partition(":")[0]
         shell = next((name for name in wire.tools(body) if name.lower() in _SHELLS), "bash")

@@ -41,7 +41,9 @@ def in_toml() -> None:
     with (home() / ".codex" / "config.toml").open("a") as file:
         for name in SERVERS:
             told = command(name)
-            file.write(f"[mcp_servers.{name}]\ncommand = {told['command']!r}\nargs = {json.dumps(told['args'])}\n")
+            # A turn of codex does not wait for a server that takes its time, unless that is one which it needs.
+            file.write(f"[mcp_servers.{name}]\nrequired = true\nstartup_timeout_sec = 60\n")
+            file.write(f"command = {told['command']!r}\nargs = {json.dumps(told['args'])}\n")
 
 
 def in_opencode() -> None:
@@ -73,10 +75,18 @@ class Person:
     together: bool = False
     #: a tool that is not granted of a server that is stands there, and is refused when it is called
     refuses: bool = False
+    #: what it waits with for its servers, so that its first model call tells of all that they have
+    waits: tuple[tuple[str, str], ...] = ()
 
 
 PEOPLE = (
-    Person(claude.CLI, listed(".claude.json"), "mcp__notes__", refuses=True),
+    Person(
+        claude.CLI,
+        listed(".claude.json"),
+        "mcp__notes__",
+        refuses=True,
+        waits=(("MCP_CONNECTION_NONBLOCKING", "false"),),
+    ),
     Person(codex.CLI, in_toml, "mcp__notes__"),
     Person(PI_CLI, listed(".pi", "agent", "mcp.json", exposure="direct"), "mcp__notes__", together=True),
     Person(once_cli(once.CLIS[0]), listed(".gemini", "settings.json"), "mcp_notes_"),
@@ -91,6 +101,8 @@ async def test_the_persons_servers_are_loaded_only_if_they_are_named(
 ) -> None:
     cli = at_hand(one.cli, server, monkeypatch)
     one.write()
+    for variable, value in one.waits:
+        monkeypatch.setenv(variable, value)
     grants = {"plain": (), "bound": ("bash",), "named": ("bash", "mcp:notes"), "part": ("bash", "mcp:notes:read")}
     found: dict[str, tuple[set[str], set[str]]] = {}
     async with fleet_of(tmp_path, '[project]\nname = "real"\n') as fleet:

@@ -337,6 +337,7 @@ async def test_the_persons_mcp_servers_are_loaded_only_if_they_are_named(
     for name in ("notes", "others"):
         with config.open("a") as file:
             file.write(f'[mcp_servers.{name}]\ncommand = "python3"\nargs = ["{MCP}", "{env["WORK"]}/{name}"]\n')
+            file.write("required = true\nstartup_timeout_sec = 60\n")  # else no turn waits for one that is slow
     async with driven(CODEX, sitting(env, tools=tools), env=env, cwd=env["WORK"]) as codex:
         await turn(codex, "[[ok]]")
     assert {name for name in server.tools[0] if name.startswith("mcp__")} == offered

@@ -4,7 +4,10 @@ takes from it and never adds."""
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,12 @@ from tests.model_server import ModelServer
 from tests.once.clis import CLIS, Cli, away, billed, counted, facts, fleet_of, home, opencode_file, write
 
 GEMINI, OPENCODE = CLIS
+
+
+def asks_again(least: int, tree: dict[str, dict[str, Any]]) -> bool:
+    """Whether it is shown to ask its provider again, that often or more: each time is seen for some seconds only."""
+    shown = re.match(r"retry (\d+): ", tree["lead"]["last"])
+    return shown is not None and int(shown[1]) >= least
 
 
 def add(file: Path, more: dict[str, object]) -> None:
@@ -94,8 +103,9 @@ async def test_nothing_is_installed_into_the_persons_configuration(
 @pytest.mark.parametrize("cli", [OPENCODE], indirect=True, ids=["opencode"])
 async def test_that_the_provider_is_asked_again_is_shown(cli: Cli, server: ModelServer, tmp_path: Path) -> None:
     async with fleet_of(tmp_path, cli.toml()) as fleet:
-        await fleet.ctl("instruct", "lead", "[[err:429,1]]")
+        await fleet.ctl("instruct", "lead", "[[err:429,1,seen]]")
         await fleet.until(lambda tree: tree["lead"]["last"].startswith("retry 1: "))
+        server.release("seen")
         lead = await away(fleet, tasks=1)
         assert (lead["status"], lead["crashes"]) == ("done", 0)
         assert counted(lead["own"]) == billed(server)
@@ -107,7 +117,7 @@ async def test_a_provider_that_is_asked_for_ever_is_shown_and_a_stop_is_no_crash
 ) -> None:
     async with fleet_of(tmp_path, cli.toml()) as fleet:
         await fleet.ctl("instruct", "lead", "[[err:429]]")
-        tree = await fleet.until(lambda tree: tree["lead"]["last"].startswith("retry 2: "))
+        tree = await fleet.until(partial(asks_again, 2))
         assert (tree["lead"]["state"], tree["lead"]["crashes"]) == ("working", 0)
         await fleet.json("stop", "lead")
         assert not below(fleet.process.pid)

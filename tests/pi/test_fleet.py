@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fleet import Fleet
-from tests.house import Seen, below, gone
+from tests.house import Seen, below, eventually, gone
 from tests.model_server import ModelServer
 from tests.pi.person import CHAT, LEAD, MESSAGES, WINDOW, billed, counted, fleet_of, settled
 
@@ -74,8 +74,9 @@ async def test_disbanding_the_main_leaves_no_process_of_either_pi(tmp_path: Path
         tree = await forked(fleet, tmp_path)
         sleeper = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > sleeper"
         await fleet.ctl("instruct", "tests", f"[[bash:{sleeper}]]", "--wait")
+        # Its shell does not wait for it: `setsid` may be yet to run.
+        (sleep,) = await eventually(lambda: [seen for seen in below(fleet.process.pid) if seen.argv == "sleep 1000"])
         living = below(fleet.process.pid)
-        (sleep,) = [seen for seen in living if seen.argv == "sleep 1000"]
         assert {tree[name]["pid"] for name in ("lead", "tests")} < {seen.pid for seen in living}
         planned = (await fleet.json("disband", "lead", "--plan"))["plan"]["agents"]
         assert {agent["name"] for agent in planned} == {"lead", "tests"}

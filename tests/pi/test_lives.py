@@ -10,6 +10,7 @@ import trio
 
 from tests.house import below, eventually
 from tests.model_server import ModelServer
+from tests.once.clis import facts
 from tests.pi.person import LEAD, billed, counted, fleet_of
 
 AGAIN = LEAD + 'restart = "on-failure"\n'
@@ -27,11 +28,14 @@ async def test_a_pi_killed_in_a_turn_comes_back_with_its_conversation(server: Mo
             nursery.start_soon(cut)
             await eventually(lambda: len(server.asked) == 2)
             os.kill((await fleet.tree())["lead"]["pid"], signal.SIGKILL)
-            backing = await fleet.state_of("lead", "backoff")
+            # It is not to be seen in the tree for longer than a second.
+            (backing,) = await facts(fleet, "BackedOff")
         assert '"interrupted"' in told[0]
-        assert (backing["exit"]["signal"], backing["pid"], backing["crashes"]) == (signal.SIGKILL, None, 1)
+        (exited,) = await facts(fleet, "Exited")
+        assert (exited["signal"], backing["crashes"]) == (signal.SIGKILL, 1)
+        await fleet.until(lambda tree: tree["lead"]["run"] == 2)
         lead = await fleet.state_of("lead", "standing")
-        assert lead["run"] == 2
+        assert lead["crashes"] == 1
         assert await fleet.ctl("instruct", "lead", "[[say:After.]]", "--wait") == "After.\n"
         assert server.asked[-1] == "[[say:After.]]", "it knows who it is"
         assert server.bill[-1].n == 1, "it knows what it said before"
@@ -95,7 +99,8 @@ async def test_a_pi_has_the_tools_of_its_grant_and_no_others(server: ModelServer
         await fleet.until(lambda tree: tree["lead"]["tasks"]["done"] == 1)
         await fleet.ctl("fork", "[[bash:echo ran > made]]", "--parent", "lead", "--name", "reader", "--tool", "read")
         await fleet.until(lambda tree: "reader" in tree and tree["reader"]["tasks"]["done"] == 1)
-        asked = zip(server.asked, server.tools, strict=True)
-        offered = {said.partition(" (id ")[0]: sorted(tools) for said, tools in asked if said.startswith("You are ")}
+        await fleet.until(lambda tree: tree["lead"]["own"]["turns"] == 2 and tree["lead"]["state"] == "standing")
+        each = zip(server.asked, server.tools, strict=True)
+        offered = {said.partition(" (id ")[0]: sorted(tools) for said, tools in each if said.startswith("You are ")}
         assert offered == {"You are lead": ["bash", "read"], "You are reader": ["read"]}
         assert not (tmp_path / "made").exists()

@@ -122,9 +122,11 @@ async def test_a_rate_limit_is_shown_while_pi_waits_and_recovered_from(server: M
     settings = Path(os.environ["HOME"]) / ".pi" / "agent" / "settings.json"
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {"retry": {"baseDelayMs": 1500}}))
     async with fleet_of(tmp_path) as fleet:
-        await fleet.ctl("instruct", "lead", "[[err:429,1]]")
+        await fleet.ctl("instruct", "lead", "[[err:429,1,seen]]")
+        # It stays until the next answer's end, however late we look.
         tree = await fleet.until(lambda tree: tree["lead"]["last"].startswith("retry 1 of 3 in 1.5s"))
         assert tree["lead"]["state"] == "working"
+        server.release("seen")
         lead = (await fleet.until(lambda tree: tree["lead"]["tasks"]["done"] == 1))["lead"]
         assert (lead["status"], lead["state"], lead["crashes"]) == ("done", "standing", 0)
         assert (lead["own"]["turns"], lead["own"]["calls"]) == (1, 1)
