@@ -41,11 +41,11 @@ def kid(program: str, **values: str) -> str:
 
 
 async def quiet(stage: Stage) -> dict[str, object]:
-    """The agent as soon as it is quiet."""
+    """The agent as soon as it is quiet, having said something; it may begin late."""
 
     async def look() -> dict[str, object] | None:
         agent = (await stage.fleet.tree())["kid"]
-        return agent if agent["quiet"] else None
+        return agent if agent["quiet"] and agent["ages"]["line"] is not None else None
 
     return await eventually(look)  # type: ignore[arg-type]  # until there is one
 
