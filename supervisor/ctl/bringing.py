@@ -33,7 +33,7 @@ def bring(errand: Errand) -> int:
 
 def _handed(errand: Errand, params: Mapping[str, Any], *, start: bool) -> tuple[Iterable[str], Any]:
     """What is to be said of a daemon that had to be started, and the answer. One that is leaving takes nothing more:
-    what is brought up is for the next one."""
+    what is brought up is for the next one. So it is where it ended before it had answered at all."""
     from supervisor.ctl.leaving import Watch
 
     client, began = _client(errand, start=start)
@@ -42,7 +42,8 @@ def _handed(errand: Errand, params: Mapping[str, Any], *, start: bool) -> tuple[
             return began, errand.ask(params, client)
         except Failure as failure:
             refused = failure.shape.get("refused")
-            if not start or not isinstance(refused, dict) or refused.get("code") != "down":
+            leaves = isinstance(refused, dict) and refused.get("code") == "down"
+            if not start or not (leaves or (failure.code == NO_DAEMON and watch.ends())):
                 raise
         watch.gone(errand)
     client, began = _client(errand, start=start)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Between two looks at whether it is said how long this takes already, in milliseconds.
 _LOOK = 200
+#: How long one that has hung up may take to end, in milliseconds; what lives on has hung up for another reason.
+_ENDS = 3000
 
 
 class Watch:
@@ -37,6 +39,14 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         if self._fd >= 0:
             os.close(self._fd)
+
+    def ends(self) -> bool:
+        """Whether it has ended, or is about to: what hung up may still be closing its books."""
+        if self._fd < 0:
+            return True
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return bool(poll.poll(_ENDS))
 
     def gone(self, errand: Errand, instead: str = "") -> None:
         """Return once it has ended. Raises a Failure at the errand's `--timeout`, which says what is not done."""

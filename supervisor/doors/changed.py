@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import threading
 
 import trio
 
@@ -34,13 +35,22 @@ class Changed:
         if known is None or known[0] != looks:
             if file in self._asking:
                 return None  # whoever reads it has had no answer yet
-            self._asking.add(file)
-            with trio.move_on_after(PATIENCE):
-                await trio.to_thread.run_sync(self._read, file, abandon_on_cancel=True)
+            await self._ask(file)
             known = self._known.get(file)
         return None if known is None or known[0] != looks else known[1] != sha256
 
-    def _read(self, file: str) -> None:
+    async def _ask(self, file: str) -> None:
+        begun = threading.Event()
+        self._asking.add(file)
+        try:
+            with trio.move_on_after(PATIENCE):
+                await trio.to_thread.run_sync(self._read, file, begun, abandon_on_cancel=True)
+        finally:
+            if not begun.is_set():  # no thread was free: nobody reads it
+                self._asking.discard(file)
+
+    def _read(self, file: str, begun: threading.Event) -> None:
+        begun.set()
         try:
             opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
             try:

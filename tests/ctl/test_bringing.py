@@ -113,6 +113,26 @@ def test_up_after_a_shutdown_says_that_what_was_accepted_runs_again(project: Pat
         run(project, "shutdown")
 
 
+def test_up_that_meets_a_daemon_at_its_end_is_for_the_next_one(project: Path, tmp_path: Path) -> None:
+    went = tmp_path / "went"
+    ends = f"""
+                if method == "up" and not os.path.exists({str(went)!r}):
+                    open({str(went)!r}, "w").close()
+                    os.unlink({{path!r}})
+                    os._exit(0)
+"""
+    line = '                method = request["method"]\n'
+    text = DAEMON.replace(line, line + ends.lstrip("\n"))
+    script(project.parent, "supervisord", text.format(python=sys.executable, path=str(socket_path()), up=UP))
+    try:
+        done = run(project, "up")
+        assert (done.returncode, went.exists()) == (0, True), done.stderr
+        assert "started: lead (a1)" in done.stdout
+        assert log().read_text().count("hello") == 2
+    finally:
+        run(project, "shutdown")
+
+
 def test_a_daemon_that_dies_at_its_start_shows_its_last_words(project: Path) -> None:
     log().parent.mkdir(parents=True)
     log().write_text("words of an earlier one\n")

@@ -187,7 +187,7 @@ def test_the_picture_says_how_to_leave_it() -> None:
 def test_ages_go_on_without_asking_the_daemon_again() -> None:
     daemon = Daemon()
     with watching(daemon) as opened:
-        opened.until(lambda seen: "1m17s" in seen)
+        opened.until(lambda seen: re.search("1m(1[7-9]|[2-5][0-9])s", seen))  # a busy machine skips one
         assert daemon.asked == 1
 
 
@@ -200,6 +200,16 @@ def test_a_storm_of_events_is_drawn_as_a_few_changes() -> None:
         assert daemon.asked < 100
 
 
+def frames(seen: str) -> list[str]:
+    """The pictures that were drawn from begin to end."""
+    return re.findall("\x1b\\[\\?2026h\x1b\\[H(.*?)\x1b\\[\\?2026l", seen, re.DOTALL)
+
+
+def width(frame: str) -> int:
+    """Of its longest line, in signs."""
+    return max(len(re.sub("\x1b\\[[0-9;?]*[a-zA-Z]", "", line)) for line in frame.split("\r\n"))
+
+
 def test_a_window_that_grows_is_filled() -> None:
     daemon = Daemon()
     with watching(daemon) as opened:
@@ -207,9 +217,8 @@ def test_a_window_that_grows_is_filled() -> None:
         ioctl(opened.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
         opened.process.send_signal(signal.SIGWINCH)
         opened.seen = ""
-        frame = opened.until(lambda seen: "\x1b[?2026l" in seen).split("\x1b[H")[1]
-        lines = [re.sub("\x1b\\[[0-9;?]*[a-zA-Z]", "", line) for line in frame.split("\r\n")]
-        assert max(map(len, lines)) < 30
+        # What was drawn before may come first, and only its end.
+        opened.until(lambda seen: any(width(frame) < 30 for frame in frames(seen)))
 
 
 def test_stopping_and_going_on_gives_the_terminal_back_meanwhile() -> None:
@@ -261,7 +270,7 @@ def test_a_long_wait_says_what_it_waits_for_and_takes_that_away() -> None:
         return {"agent": {"id": "a1", "name": "lead"}, "ended": [], "seq": 1}
 
     with serve(answer), window("stop", "lead") as opened:
-        opened.until(lambda seen: "waiting: stop, 1s" in seen)
+        opened.until(lambda seen: re.search("waiting: stop, [1-9]s", seen))  # a busy machine skips one
         go.put(None)
         assert opened.end() == 0
         assert opened.seen.endswith("\r\x1b[Klead (a1) stopped\r\n")

@@ -145,7 +145,8 @@ async def test_a_follower_gets_every_line_and_then_the_answer(tmp_path: Path) ->
             await call.drained()
         return {"lines": []}
 
-    async with daemon(tmp_path, SMALL) as state, client(state) as caller:
+    # One who reads may take his time: both are this one process, which may be held up while much waits.
+    async with daemon(tmp_path, evolve(SMALL, stall=30.0)) as state, client(state) as caller:
         state.follow = follow
         await caller.send(wire.request(7, "logs", {"agent": "lead", "follow": True}))
         for number in range(5000):

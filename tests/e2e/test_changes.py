@@ -97,7 +97,7 @@ async def test_many_reloads_leave_the_daemon_as_large_as_it_was(stage: Stage) ->
         return int(line.split()[1])
 
     await stage.fleet.up(project("[agents.lead]", tables))
-    await stage.standing("lead", "n29")
+    await stage.standing("lead", *(f"n{number}" for number in range(30)))
     await change(20)
     before = resident()
     await change(40)

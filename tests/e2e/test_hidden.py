@@ -6,7 +6,7 @@ import os
 import signal
 
 from supervisor.runtime.containment import cgroupfs
-from supervisor.runtime.containment.marks import argv0
+from supervisor.runtime.containment.marks import argv0, stat
 from tests.e2e.stage import Stage, alive, project
 from tests.house import PATIENCE, eventually
 
@@ -25,6 +25,12 @@ time.sleep(1000)
 """
 
 
+def parent(pid: int) -> int:
+    """Whose child it is now."""
+    found = stat(pid)
+    return found.ppid if found is not None else 0
+
+
 async def test_what_shed_every_sign_of_whose_it_is_is_told(stage: Stage) -> None:
     here = cgroupfs.here() if stage.fleet.tier == "cgroup" else None
     hiding = stage.python("hiding", HIDES, *([here.directory] if here is not None else []))
@@ -36,7 +42,8 @@ async def test_what_shed_every_sign_of_whose_it_is_is_told(stage: Stage) -> None
         return [fault["what"] for fault in (await stage.fleet.call("status"))["faults"] if str(pid) in fault["what"]]
 
     try:
-        await eventually(lambda: argv0(pid) == "sleep", PATIENCE)
+        # While the process between still lives it stands below its agent, and would be found.
+        await eventually(lambda: argv0(pid) == "sleep" and parent(pid) == stage.daemon, PATIENCE)
         await stage.killed("lead")
         assert alive(pid), "no end of an agent finds it"
         (fault,) = await told()

@@ -153,5 +153,13 @@ async def test_one_that_is_given_up_fails_no_faster_than_its_waits(stage: Stage)
     for number in range(10):
         await stage.fleet.call("instruct", agent="boy", text=f"Go {number}.")
     agent = await stage.fleet.state_of("boy", "backoff")
-    assert (agent["run"], agent["queued"]) == (1, 9)
+    assert agent["run"] + agent["queued"] == 10, "each process had one"
+    runs: list[tuple[str, float]] = []
+    async with stage.fleet.events(since=0) as events:
+        while len(runs) < 3:
+            event = await anext(events)
+            if event.get("fact") in ("Starting", "BackedOff"):
+                runs.append((event["fact"], event["at"]))
+    assert [fact for fact, _ in runs] == ["Starting", "BackedOff", "Starting"]
+    assert runs[2][1] - runs[1][1] >= 1
     await eventually(lambda: not stage.below())

@@ -8,6 +8,7 @@ import pty
 import resource
 import signal
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -37,22 +38,27 @@ async def leave(stage: Stage) -> int:
 
 async def test_an_orderly_end_empties_the_tree_and_a_start_brings_it_back_as_it_was(tier: str, tmp_path: Path) -> None:
     crowd = "i=0; while [ $i -lt 200 ]; do setsid sleep 1000 & i=$((i+1)); done; echo on; sleep 1000\n"
-    slow = "trap 'sleep 0.3; exit' TERM\necho on\nsleep 1000 & wait\n"
+    go = tmp_path / "go"
+    slow = f"trap 'until [ -e {go} ]; do sleep 0.01; done; exit' TERM\necho on\nsleep 1000 & wait\n"
+    ending = '[agents.ending]\nkind = "slow"\nstop_grace = "3650d"\n[agents.stopped]'
     async with start_daemon(tier, tmp_path) as stage:
         kinds = [stage.victims("escaping", "double", "deaf"), stage.sh("crowd", crowd), stage.sh("slow", slow)]
-        await stage.fleet.up(project(*kinds, NESTED, '[agents.ending]\nkind = "slow"\n[agents.stopped]', grace="1s"))
-        ending = (await stage.standing(*NAMES, "ending", "stopped"))["ending"]
+        await stage.fleet.up(project(*kinds, NESTED, ending, grace="1s"))
+        agent = (await stage.standing(*NAMES, "ending", "stopped"))["ending"]
         forked = [await stage.fork(kind, parent="kid", name=kind) for kind in ("escaping", "crowd")]
         await stage.pids(forked[0]["id"], ("double", "deaf"))
         await stage.said(forked[1]["id"], "on")
-        await stage.said(ending["id"], "on")
+        await stage.said(agent["id"], "on")
         await stage.fleet.call("stop", agent="stopped")
         before = shape(await stage.fleet.tree())
         below = stage.below()
-        async with trio.open_nursery() as nursery:
+        async with stage.fleet.events() as events, trio.open_nursery() as nursery:
             nursery.start_soon(unanswered, stage, "ending")
             await stage.fleet.state_of("ending", "stopping")
-            assert await leave(stage) == 0
+            stage.fleet.process.send_signal(signal.SIGTERM)
+            await until_fact(events, "Closing")
+            go.touch()  # not before: its stop would be answered
+            assert await over(stage.fleet.process) == 0
         assert len(below) > 200
         assert [str(process) for process in below if seen(process.pid) == process] == []
         for journal in stage.fleet.state.glob("*/journal.jsonl"):
@@ -63,6 +69,18 @@ async def test_an_orderly_end_empties_the_tree_and_a_start_brings_it_back_as_it_
         assert {agent["name"]: agent["run"] for agent in tree.values()} == {
             name: 1 if name in ("stopped", "ending") else 2 for name in before
         }
+
+
+async def until_fact(events: AsyncIterator[dict[str, Any]], name: str) -> dict[str, Any]:
+    """The next such fact."""
+    while (event := await anext(events))["fact"] != name:
+        pass
+    return event
+
+
+async def brought_up(stage: Stage) -> None:
+    """`up`, of which the daemon that is there wants to know nothing."""
+    assert "started the daemon" in await stage.fleet.ctl("up")
 
 
 async def unanswered(stage: Stage, name: str) -> None:
@@ -189,13 +207,19 @@ async def test_shutdown_returns_when_all_has_left_and_up_meanwhile_waits_for_it(
     deaf = stage.python(
         "deaf", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('on', flush=True)\ntime.sleep(1000)\n"
     )
-    await stage.fleet.up(project(deaf, '[agents.lead]\nkind = "deaf"', grace="1s"))
+    await stage.fleet.up(project(deaf, '[agents.lead]\nkind = "deaf"', grace="3650d"))
     lead = (await stage.standing("lead"))["lead"]
     await stage.said(lead["id"], "on")
     told = await stage.fleet.ctl("shutdown", "--timeout", "50ms", code=4)
     assert told == ""
     assert stage.fleet.process.poll() is None
-    assert "started the daemon" in await stage.fleet.ctl("up")
+    file = stage.room / "agents.toml"
+    file.write_text(file.read_text().replace("3650d", "1s"))
+    async with stage.fleet.events() as events, trio.open_nursery() as nursery:
+        nursery.start_soon(brought_up, stage)
+        while (await until_fact(events, "Refused"))["verb"] != "up":
+            pass
+        os.kill(lead["pid"], signal.SIGKILL)
     assert stage.fleet.process.poll() == 0
     assert (await stage.standing("lead"))["lead"]["id"] == lead["id"]
     second = await stage.fleet.call("status")

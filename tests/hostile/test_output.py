@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.stage import Stage, project
 from tests.fleet import RefusedError
-from tests.hostile.siege import faults, memory, siege
+from tests.hostile.siege import faults, forget_peak, memory, siege
 
 #: Prints this for ever.
 FOREVER = "while True:\n    os.write(1, data)\n"
@@ -61,8 +61,9 @@ for _ in range(1600):
 os.write(1, b'\\n{"fleet":"status","text":"here I am"}\\n')
 signal.pause()
 """
-    await stage.fleet.up(project(stage.python("long", program), '[agents.loud]\nkind = "long"\n'))
     before = memory(stage.daemon)
+    forget_peak(stage.daemon)  # that of whatever was done to it before this
+    await stage.fleet.up(project(stage.python("long", program), '[agents.loud]\nkind = "long"\n'))
     tree = await stage.fleet.until(lambda tree: tree["loud"]["last"] == "here I am")
     assert tree["loud"]["garbled"] == 1
     assert memory(stage.daemon, "VmHWM") - before < 16 * 1024 * 1024

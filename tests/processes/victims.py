@@ -14,8 +14,8 @@ def tell(way: str, pid: int) -> None:
 
 
 def double(way: str, argv: list[str], env: dict[str, str]) -> None:
-    """A child of a child that ended, in a session of its own."""
-    read, write = os.pipe()
+    """A child of a child that ended, in a session of its own; told once its program is in place."""
+    read, write = os.pipe()  # what holds it closes it as it begins its program
     if (middle := os.fork()) == 0:
         os.setsid()
         pid = os.fork()
@@ -23,8 +23,10 @@ def double(way: str, argv: list[str], env: dict[str, str]) -> None:
             os.execvpe(argv[0], argv, env)  # noqa: S606  as agents do
         os.write(write, str(pid).encode())
         os._exit(0)
+    os.close(write)
     os.waitpid(middle, 0)
-    tell(way, int(os.read(read, 20)))
+    with open(read) as told:
+        tell(way, int(told.read()))
 
 
 def deaf(way: str) -> None:
