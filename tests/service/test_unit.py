@@ -12,7 +12,6 @@ from tests.house import PATIENCE, end_group, eventually
 from tests.service.inside import UNIT, Inside, Service, booted
 from tests.systemd import UserManager
 
-
 TREE = """
 [defaults]
 kind = "scripted"
