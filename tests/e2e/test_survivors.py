@@ -116,7 +116,7 @@ async def test_a_stopped_chain_of_programs_frees_its_port(stage: Stage) -> None:
 async def test_an_agent_whose_child_takes_its_time_is_not_stopped_before_it_has_ended(stage: Stage) -> None:
     stage.python(
         "slow",
-        "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.7), os._exit(0)))\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(2), os._exit(0)))\n"
         "print('slow', os.getpid(), flush=True)\ntime.sleep(1000)\n",
     )
     await stage.fleet.up(

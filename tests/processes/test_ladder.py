@@ -36,8 +36,8 @@ COMING_AND_GOING = """if True:
 """
 
 
-def soon() -> float:
-    return trio.current_time() + 0.3
+def soon(seconds: float = 0.3) -> float:
+    return trio.current_time() + seconds
 
 
 def far() -> float:
@@ -66,7 +66,7 @@ async def test_everyone_gets_one_sigterm(stage: Stage) -> None:
     leader = stage.python(DEAF)
     assert await stage.line(leader) == "on"
     with trio.fail_after(PATIENCE):
-        killed, _ = await end(leader, stage.cell(), polite=None, until=soon())
+        killed, _ = await end(leader, stage.cell(), polite=None, until=soon(1.5))
     assert await stage.all(leader) == "TERM\n"
     assert killed == ()
     assert await leader.wait() == -signal.SIGKILL
@@ -77,7 +77,7 @@ async def test_everyone_gets_one_sigterm_while_others_come_and_go(stage: Stage) 
     leader = stage.python(COMING_AND_GOING + DEAF)
     assert await stage.line(leader) == "on"
     with trio.fail_after(PATIENCE):
-        await end(leader, stage.cell(), polite=None, until=soon())
+        await end(leader, stage.cell(), polite=None, until=soon(1.5))
     assert await stage.all(leader) == "TERM\n"
 
 
