@@ -14,9 +14,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.fleet import RefusedError
-from tests.house import eventually
 from tests.limits.fleets import WORKS, is_parked, meets, texts
-from tests.recovery.lives import agent, alone, events, habit, kill, life, notes, pids, project, recorded, settled
+from tests.recovery.lives import agent, alone, events, habit, kill, life, notes, pids, project, settled
 
 
 async def test_a_limit_parks_until_its_end_and_the_task_goes_on_in_the_same_conversation(
@@ -83,8 +82,7 @@ async def test_an_exit_that_says_until_a_time_of_day_parks_until_then_in_its_zon
         assert shown["until"] == end.timestamp()
         assert says in shown["limit"]["text"]
         assert (shown["run"], shown["crashes"], shown["tasks"]["done"]) == (1, 0, 0)
-        await eventually(lambda: recorded(fleet, "Exited"))
-        shown = (await fleet.tree())["kid"]
+        shown = (await fleet.until(lambda tree: tree["kid"]["pid"] is None))["kid"]
         assert (shown["state"], shown["until"], shown["run"]) == ("parked", end.timestamp(), 1)
         assert await events(fleet, "BackedOff") == []
         assert "parked until " in await fleet.ctl("tree")
@@ -173,7 +171,6 @@ async def test_a_death_of_the_daemon_ends_no_park_and_starts_nothing(tier: str, 
         await settled(fleet, "lead", "kid")
         await fleet.call("instruct", agent="lead", text=meets())
         before = await fleet.state_of("lead", "parked")
-        await eventually(lambda: recorded(fleet, "Parked") == 1)
         await kill(fleet)
     async with life(tmp_path, tier) as fleet:
         shown = await settled(fleet, "kid")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,8 @@ import trio
 
 from supervisor.conformance.examine import Memory, scripted
 from supervisor.doors import paths
-from supervisor.runtime.journal.segments import NAME
-from tests.fleet import Fleet, running
+from tests.fleet import Fleet, RefusedError, running
 from tests.house import PATIENCE, below, eventually, over
-
-#: The longest that a test of several lives may take.
 
 
 def agent(name: str, *, under: str = "", **values: Any) -> str:
@@ -55,7 +52,9 @@ async def life(at: Path, tier: str = "auto") -> AsyncIterator[Fleet]:
 
 
 async def kill(fleet: Fleet) -> None:
-    """The daemon dies at once."""
+    """The daemon dies, with all on record that a tree has shown. At moments when it is not, `tests/crash` looks."""
+    with suppress(RefusedError):  # no project, no record
+        await fleet.call("events")
     fleet.process.kill()
     await over(fleet.process)
 
@@ -73,11 +72,6 @@ async def events(fleet: Fleet, fact: str) -> list[dict[str, Any]]:
     """Every recorded fact of this name."""
     recorded = (await fleet.call("events", since=0))["events"]
     return [event for event in recorded if event["fact"] == fact]
-
-
-def recorded(fleet: Fleet, fact: str) -> int:
-    """How often a fact of this name stands on the disk: what is shown may be ahead of it."""
-    return (home(fleet, "a1").parents[1] / NAME).read_text("utf-8").count(f'"fact":"{fact}"')
 
 
 def home(fleet: Fleet, agent: str) -> Path:
