@@ -12,6 +12,7 @@ from tests.clis.tour import Cli, counted, fleet_of, made, settled
 from tests.fleet import Fleet
 from tests.house import below, eventually, over
 from tests.model_server import ModelServer
+from tests.once.clis import facts
 
 AGAIN = 'restart = "on-failure"\n'
 
@@ -157,6 +158,8 @@ async def test_a_cli_killed_with_its_daemon_goes_on_with_its_conversation(
         await fleet.ctl("instruct", "lead", "[[say:Before.]]", "--wait")
         await fleet.ctl("instruct", "lead", f"[[bash:touch {tmp_path}/begun; read _ < <(sleep 1000)]]")
         await made(tmp_path / "begun")
+        # What is not on record as read when the daemon dies is given again, and would wait for ever again.
+        await facts(fleet, "Read", 2)
         if not cli.forgets:
             await written(fleet, calls=2)
         fleet.process.kill()

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.fleet import Fleet
 from tests.house import eventually, over
 from tests.model_server import ModelServer
+from tests.once.clis import facts
 from tests.pi.person import LEAD, billed, counted, fleet_of
 
 
@@ -18,6 +19,8 @@ async def test_a_pi_killed_with_its_daemon_in_a_turn_goes_on_with_its_conversati
         await fleet.ctl("instruct", "lead", f"[[bash:touch {tmp_path}/begun; sleep 1000]]")
         await eventually((tmp_path / "begun").exists)  # the call that asked for the tool is billed
         assert len(server.bill) == 2
+        # What is not on record as read when the daemon dies is given again, and would wait for ever again.
+        await facts(fleet, "Read", 2)
         fleet.process.kill()
         await over(fleet.process)
     async with fleet_of(tmp_path, LEAD, tier) as fleet:
