@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import trio
 from attrs import asdict
 
 from supervisor.core.facts import Blocked, Fact, Garbled, Limited, Read, Ready, Spent, Spoke, TurnEnded, TurnStarted
@@ -89,12 +87,11 @@ async def test_tasks_and_a_tool_are_booked_as_they_are_billed(server: ModelServe
 
 async def test_a_text_during_a_tool_call_joins_the_turn(server: ModelServer, env: dict[str, str]) -> None:
     gate = Path(env["WORK"]) / "gate"
-    os.mkfifo(gate)
     async with driven(CODEX, sitting(env), env=env, cwd=env["WORK"]) as codex:
-        await codex.hand(task("[[bash:echo begun > begun; read line < gate; echo $line]]"))
+        await codex.hand(task("[[bash:echo begun > begun; until test -e gate; do sleep 0.05; done; echo go]]"))
         await eventually((Path(env["WORK"]) / "begun").exists)
         await codex.hand(task("[[say:Joined.]]", "m2"))
-        await trio.Path(gate).write_text("go\n")
+        gate.touch()
         await codex.until_count(TurnEnded, 1)
         (end,) = only(codex.facts, TurnEnded)
         assert (end.outcome, end.text) == ("ok", "Joined.")

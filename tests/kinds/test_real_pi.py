@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import trio
 from attrs import asdict
 
 from supervisor.core.facts import Fact, Garbled, Ready, Spoke, TurnEnded, TurnStarted
@@ -107,12 +105,11 @@ async def test_tasks_and_a_tool_are_booked_as_they_are_billed(
 
 async def test_a_text_during_a_tool_call_joins_the_turn(server: ModelServer, env: dict[str, str]) -> None:
     gate = Path(env["WORK"]) / "gate"
-    os.mkfifo(gate)
     async with driven(PI, sitting(), env=env, cwd=env["WORK"]) as pi:
-        await pi.hand(task("[[bash:echo begun > begun; read line < gate; echo $line]]"))
+        await pi.hand(task("[[bash:echo begun > begun; until test -e gate; do sleep 0.05; done; echo go]]"))
         await eventually((Path(env["WORK"]) / "begun").exists)
         await pi.hand(task("[[say:Joined.]]", "m2"))
-        await trio.Path(gate).write_text("go\n")
+        gate.touch()
         await pi.until_count(TurnEnded, 1)
         (end,) = only(pi.facts, TurnEnded)
         assert (end.outcome, end.text) == ("ok", "Joined.")
