@@ -207,10 +207,10 @@ class Service(Fleet):
             if (UNIT in process.cgroup and not process.cgroup.endswith("/daemon")) or b"FLEET_AGENT=" in process.environ
         ]
 
-    def remembered(self, agent: str) -> list[str]:
-        """The lines of a scripted agent's memory; it has one session if every run resumed it."""
+    def runs(self, agent: str) -> list[str]:
+        """Those that a scripted agent remembers; it has one session if every run resumed it."""
         (session,) = self.state.glob(f"*/agents/{agent}/*.session")
-        return session.read_text().splitlines()
+        return [line for line in session.read_text().splitlines() if line.startswith("run ")]
 
 
 @asynccontextmanager

@@ -39,7 +39,7 @@ async def test_a_running_daemon_moves_into_the_unit_with_what_was_wanted(inside:
         assert f"(pid {before}) has left" in await inside.ctl("install-unit", "--now")
         assert (await service.answers())["pid"] == await service.main_pid() != before
         assert (await service.alive("lead"))["lead"]["run"] == 2
-        assert service.remembered("a1") == ["run 1", "run 2"]
+        assert service.runs("a1") == ["run 1", "run 2"]
         assert all(UNIT in agent.cgroup for agent in service.agents())
 
 

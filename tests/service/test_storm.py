@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+from statistics import median
 from typing import Any
 
 import trio
@@ -15,7 +16,8 @@ from tests.house import PATIENCE
 from tests.service.inside import Inside, Process, Service
 
 KILLS = 20
-#: Within so many seconds the tree is back, on a machine that is not busy with other things.
+#: Within so many seconds the tree is back, on a machine that is not busy with other things: so it is here for most of
+#: the kills, for others may take the machine at any moment.
 PROMISE = 3.0
 #: Between two looks at a tree that comes back, in seconds.
 PAUSE = 0.05
@@ -52,9 +54,9 @@ FORKED = "script:\nleave nohup\nflood 50k"
 INSTRUCTED = "script:\nleave daemon\nflood 20k\nwait 50ms"
 
 
-def patience() -> float:
-    """The promise, longer by as much as others ask of this machine: it is about us, not about them."""
-    return PROMISE * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+def slowed() -> float:
+    """By how much others slow this machine down: the promise is about us, not about them."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 @define
@@ -138,10 +140,10 @@ def _stands_in(process: Process, daemon: str, places: set[str]) -> bool:
     return process.cgroup.startswith(daemon) and any(process.cgroup.endswith(place) for place in places)
 
 
-async def back(service: Service, before: int, ours: set[int], wanted: Wanted) -> None:
-    """Another daemon has the wanted tree, whole and alone, within the time that was promised."""
-    why, inside = "", service.inside
-    with trio.move_on_after(patience()):
+async def back(service: Service, before: int, ours: set[int], wanted: Wanted) -> float:
+    """Another daemon has the wanted tree, whole and alone: how long that took (seconds), had nobody slowed it down."""
+    why, inside, begun = "", service.inside, trio.current_time()
+    with trio.move_on_after(PATIENCE):
         while True:
             earlier = {process.pid for process in inside.processes()}
             try:
@@ -153,9 +155,9 @@ async def back(service: Service, before: int, ours: set[int], wanted: Wanted) ->
                 why = amiss(stayed, tree, wanted) if pid != before else "it is the old daemon"
                 if not why:
                     wanted.settle(tree)
-                    return
+                    return (trio.current_time() - begun) / slowed()
             await trio.sleep(PAUSE)
-    raise AssertionError(f"not back within {patience()} s: {why}\n{inside.log[-3000:]}")
+    raise AssertionError(f"not back within {PATIENCE} s: {why}\n{inside.log[-3000:]}")
 
 
 async def test_twenty_kills_at_random_moments_under_load(inside: Inside) -> None:
@@ -169,6 +171,7 @@ async def test_twenty_kills_at_random_moments_under_load(inside: Inside) -> None
         service = Service(inside)
         await service.up(TREE)
         await service.alive(*wanted.names)
+    took: list[float] = []
     for _ in range(KILLS):
         with trio.fail_after(PATIENCE):
             await busy(service)
@@ -178,6 +181,7 @@ async def test_twenty_kills_at_random_moments_under_load(inside: Inside) -> None
                 nursery.start_soon(work, service, wanted, chance)
                 await trio.sleep(chance.uniform(0.0, 0.6))
                 await inside.run("kill", "-9", str(before))
-        await back(service, before, ours, wanted)
+        took.append(await back(service, before, ours, wanted))
+    assert median(took) < PROMISE, took
     assert (await inside.show("NRestarts"))["NRestarts"] == str(KILLS)
     assert "broken" not in await service.ctl("verify")

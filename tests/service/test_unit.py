@@ -77,7 +77,7 @@ async def restored(service: Service, before: int, old: set[int]) -> None:
     }
     leaders = [process.inner for process in service.agents() if "scripted" in process.argv]
     assert sorted(leaders) == sorted(agent["pid"] for agent in tree.values())
-    assert service.remembered("a2")[-1] == "run 2"
+    assert service.runs("a2")[-1] == "run 2"
 
 
 async def test_started_means_that_it_answers_and_stopped_that_all_is_gone(inside: Inside) -> None:
@@ -102,7 +102,7 @@ async def test_started_means_that_it_answers_and_stopped_that_all_is_gone(inside
         await inside.systemctl("start", UNIT)
         tree = await service.alive("lead", "kid", "other")
         assert {name: agent["id"] for name, agent in tree.items()} == {name: one["id"] for name, one in wanted.items()}
-        assert service.remembered("a1") == ["run 1", "run 2"]
+        assert service.runs("a1") == ["run 1", "run 2"]
 
 
 async def test_the_daemon_stands_in_a_leaf_and_its_agents_have_nothing_of_it(inside: Inside) -> None:
