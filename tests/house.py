@@ -22,8 +22,7 @@ import trio
 from attrs import field, frozen
 
 T = TypeVar("T")
-#: How long a test waits for what must come, in seconds: it tells what hangs from what a busy machine does late, and
-#: says nothing of how fast anything has to be.
+#: How long a test waits for what must come, in seconds: tells what hangs from what a busy machine does late.
 PATIENCE = 60.0
 #: How long what a test has ended may take to be gone, in seconds.
 GRACE = 10.0
@@ -72,6 +71,11 @@ async def over(process: subprocess.Popen[Any]) -> int:
         finally:
             os.close(watch)
     return process.wait()
+
+
+def slowed() -> float:
+    """By how much others slow this machine down: what is promised of time is about us, not about them."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def adopt_orphans() -> None:

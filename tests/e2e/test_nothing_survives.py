@@ -10,7 +10,7 @@ import trio
 from attrs import frozen
 
 from tests.e2e.stage import Stage, open_fds, project, terminated
-from tests.house import cgroups, eventually
+from tests.house import cgroups, eventually, slowed
 
 #: How often an agent is started and ended; `bench/cycles.py` does more.
 CYCLES = int(os.environ.get("FLEET_CYCLES", "500"))
@@ -113,7 +113,7 @@ async def test_a_branch_of_two_hundred_ends_within_its_grace_and_a_second(stage:
     for agent in deaf:
         await stage.said(agent["id"], "on")
     beside_before = {name: agent["pid"] for name, agent in tree.items() if name.startswith("b")}
-    with trio.fail_after(GRACE + 1):
+    with trio.fail_after(GRACE + slowed()):
         ended = await stage.fleet.call("disband", agent="top")
     assert {agent["state"] for agent in ended["ended"]} == {"gone"}
     assert all(terminated(tree[name]["pid"]) for name in names)

@@ -3,7 +3,6 @@ each time the tree is what was wanted, and no process lives that is not of it.""
 
 from __future__ import annotations
 
-import os
 import random
 import secrets
 from statistics import median
@@ -12,7 +11,7 @@ from typing import Any
 import trio
 from attrs import Factory, define
 
-from tests.house import PATIENCE
+from tests.house import PATIENCE, slowed
 from tests.service.inside import Inside, Process, Service
 
 KILLS = 20
@@ -52,11 +51,6 @@ end
 end"""
 FORKED = "script:\nleave nohup\nflood 50k"
 INSTRUCTED = "script:\nleave daemon\nflood 20k\nwait 50ms"
-
-
-def slowed() -> float:
-    """By how much others slow this machine down: the promise is about us, not about them."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 @define
