@@ -39,8 +39,9 @@ async def loop(puppet: Puppet, many: int, method: str = "fork", size: int = 0, *
     return [json.loads(line) for line in out.splitlines()]
 
 
-def agents(stage: Stage) -> list[Seen]:
-    """What runs below the daemon."""
+async def agents(stage: Stage) -> list[Seen]:
+    """What runs below the daemon, once all that were born run: a fork is answered before its program is started."""
+    await stage.fleet.until(lambda tree: all(agent["pid"] for agent in tree.values()))
     return [process for process in stage.below() if process.state not in "ZX"]
 
 
@@ -72,7 +73,7 @@ async def test_a_fork_loop_is_refused_at_its_cap_with_every_number(
         assert refusal["ask"] == "operator"
         assert refusal["message"]
     # The lead, and what it was given; and a loop of refusals is no loop of records.
-    assert len(agents(stage)) == 5
+    assert len(await agents(stage)) == 5
     assert len(await stage.fleet.tree()) == 5
     assert size(stage.project / "journal.jsonl") - before < 4 * 2500 + 20_000
     status = await stage.fleet.call("status")
@@ -92,7 +93,7 @@ async def test_forks_of_one_caller_are_bounded_in_a_minute_however_they_differ(l
     assert Counter((one["code"], one["field"], one["asked"], one["held"], one["used"]) for one in refusals) == {
         ("rate", "forks_per_minute", 1, 5, 5): 395
     }
-    assert len(agents(stage)) == 6
+    assert len(await agents(stage)) == 6
     assert size(stage.project / "journal.jsonl") - before < 5 * 2500 + 20_000
 
 

@@ -72,6 +72,7 @@ async def test_of_daemons_that_start_at_once_exactly_one_stays(tmp_path: Path) -
             await eventually(lambda: len(losers) == 3, 50)
             (winner,) = [racer for racer in racers if racer.poll() is None]
             fleet.process = winner  # type: ignore[assignment]  # its output is text
+            await eventually(lambda: _answers(fleet.socket))  # the losers end before it has a socket
             lead = (await settled(fleet, "lead"))["lead"]
             assert pids(fleet) == {lead["pid"]}
             assert [status for status, _ in losers] == [TAKEN] * 3
@@ -98,7 +99,7 @@ async def test_a_socket_that_is_deleted_or_replaced_comes_back(tmp_path: Path) -
         await fleet.up(project(agent("lead")))
         lead = (await settled(fleet, "lead"))["lead"]
         fleet.socket.unlink()
-        await eventually(fleet.socket.exists)
+        await eventually(lambda: _answers(fleet.socket))
         assert (await settled(fleet, "lead"))["lead"]["pid"] == lead["pid"]
         with socket.socket(socket.AF_UNIX) as dead:
             away = fleet.socket.with_name("other")
