@@ -85,10 +85,10 @@ class Wanted:
         self.unknown.clear()
 
 
-async def work(service: Service, wanted: Wanted, chance: random.Random) -> None:
-    """Fork, disband and instruct until the daemon is gone."""
+async def work(service: Service, wanted: Wanted, chance: random.Random, killed: trio.Event) -> None:
+    """Fork, disband and instruct until the daemon is gone: what is asked of the next one is nobody's wish."""
     try:
-        while True:
+        while not killed.is_set():
             crowd = sorted(name for name in wanted.names if name.startswith("w"))
             if len(crowd) < CROWD or (len(crowd) < 2 * CROWD and chance.random() < 0.5):
                 await wanted.fork(service)
@@ -169,12 +169,13 @@ async def test_twenty_kills_at_random_moments_under_load(inside: Inside) -> None
     for _ in range(KILLS):
         with trio.fail_after(PATIENCE):
             await busy(service)
-            before = (await service.call("status"))["pid"]
+            before, killed = (await service.call("status"))["pid"], trio.Event()
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(work, service, wanted, chance)
-                nursery.start_soon(work, service, wanted, chance)
+                nursery.start_soon(work, service, wanted, chance, killed)
+                nursery.start_soon(work, service, wanted, chance, killed)
                 await trio.sleep(chance.uniform(0.0, 0.6))
                 await inside.run("kill", "-9", str(before))
+                killed.set()
         took.append(await back(service, before, ours, wanted))
     assert median(took) < PROMISE, took
     assert (await inside.show("NRestarts"))["NRestarts"] == str(KILLS)
